@@ -195,7 +195,7 @@ def _record(
         **unseen,
         "opinion-share": float(annotated.opinion[ids].double().mean()),
         "leaks": has_leakage(by_measure(rows)),
-        "warnings": leakage_warnings(rows),
+        "warnings": [warning.sentence for warning in leakage_warnings(rows)],
         "n": rows[0].n,
     }
 

@@ -82,6 +82,7 @@ def run_job(options: "Options", job: Job) -> dict[str, Any]:
 
     import steadygaze as sg
     from steadygaze.results.leakage_warnings import GAP, RANDOM_WORDS, READER
+    from steadygaze.results.note import NoteCode
     from studies.xor_rationalizer.reviews import NEUTRAL
 
     torch.set_num_threads(1)
@@ -113,7 +114,7 @@ def run_job(options: "Options", job: Job) -> dict[str, Any]:
         "gap": rows[GAP].value,
         "interval": rows[GAP].interval,
         "warned": any(str(warning.message).startswith(LEAKAGE) for warning in caught_warnings),
-        "audit warned": any(note.startswith(LEAKAGE) for note in report.notes),
+        "audit warned": any(note.code == NoteCode.LABEL_LEAKAGE for note in report.notes),
         "faithfulness": next(verdict.answer for verdict in report.verdicts if verdict.key == "faithfulness"),
         "selected": [" ".join(word for word, _ in sorted(clf.explain(text).top())) for text in test[0][:3]],
         **({"neutral as toxic": int((clf.predict(NEUTRAL) == "toxic").sum())} if kind.startswith("one-sided") else {}),

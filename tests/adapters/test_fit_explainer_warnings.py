@@ -52,11 +52,11 @@ def test_leakage_is_reported_when_only_the_own_approximator_recovers_the_label(
     gap: Any, black_box: Any, start: str
 ) -> None:
     result = leakage_warnings(rows(gap, black_box))
-    assert [warning[: len(start)] for warning in result] == ([start] if start else [])
+    assert [str(warning)[: len(start)] for warning in result] == ([start] if start else [])
 
 
 def test_the_warning_names_all_independent_readers_and_the_mitigation() -> None:
-    (sentence,) = leakage_warnings(rows(LARGE, (0.25, 0.15, 0.35)))
+    (sentence,) = map(str, leakage_warnings(rows(LARGE, (0.25, 0.15, 0.35))))
     assert (
         "recovers the predicted class 30 % more often than an independent reader and 25 % more often than" in sentence
     )
@@ -65,19 +65,19 @@ def test_the_warning_names_all_independent_readers_and_the_mitigation() -> None:
 
 
 def test_a_fit_with_nothing_to_explain_gives_that_warning_alone() -> None:
-    (sentence,) = leakage_warnings([replace(row, note=ONE_LABEL) for row in rows(LARGE, LARGE)])
+    (sentence,) = map(str, leakage_warnings([replace(row, notes=(ONE_LABEL,)) for row in rows(LARGE, LARGE)]))
     assert sentence.startswith("The black box predicts the same label for all")
 
 
 def test_what_does_not_apply_is_not_advised() -> None:
     for settings in ({"mitigation": "random-pretraining"}, {"explainer": "ail"}):
-        (sentence,) = leakage_warnings(rows(LARGE, LARGE, **settings))
+        (sentence,) = map(str, leakage_warnings(rows(LARGE, LARGE, **settings)))
         assert "mitigation" not in sentence
     assert leakage_warnings([row("post-hoc-accuracy", 0.1, 0.1, 0.1)]) == [], "cxplain has no approximator"
 
 
 def test_an_explainer_of_an_older_version_has_not_been_tested_for_leakage() -> None:
-    (sentence,) = leakage_warnings([row("post-hoc-accuracy", 1, 1, 1), row("fidelity", 1, 1, 1)])
+    (sentence,) = map(str, leakage_warnings([row("post-hoc-accuracy", 1, 1, 1), row("fidelity", 1, 1, 1)]))
     assert sentence.startswith("No independent reader was trained with this explainer: fit it again")
 
 
@@ -89,9 +89,9 @@ def test_a_warning_is_a_line_unless_the_scores_repeat_it() -> None:
             rows(LARGE, LARGE),
             rows(NONE, LARGE),
             [row("fidelity", 1, 1, 1)],
-            [replace(row("fidelity", 1, 1, 1), note=ONE_LABEL)],
+            [replace(row("fidelity", 1, 1, 1), notes=(ONE_LABEL,))],
         ):
-            warnings.warn(*leakage_warnings(known), LeakageWarning, stacklevel=1)
+            warnings.warn(*map(str, leakage_warnings(known)), LeakageWarning, stacklevel=1)
     assert log.file.getvalue().splitlines() == ["12 of 40 texts are short"]
 
 

@@ -18,9 +18,12 @@ from steadygaze.auditing.prepare_case import AuditRequest, fingerprint
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.properties import all_measures, row_names, rows_under
-from steadygaze.properties.protocols.stability import NO_SYNONYMS, TABLE
+from steadygaze.properties.audit_case import NO_LABELS
+from steadygaze.properties.protocols.stability import NO_SYNONYMS
 from steadygaze.properties.protocols.wiegreffe_pinter import TRAINED
+from steadygaze.report.sentences import PASS_TABLE
 from steadygaze.results.audit_config import ProbeConfig, Runtime
+from steadygaze.results.note import NoteCode
 from steadygaze.results.report import Report
 from study.tiny import quicken
 
@@ -100,14 +103,14 @@ def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, mod
     named = [(row.measure, row.settings.get("explainer")) for row in rows]
     assert len(set(named)) == len(named)
     assert {measure for measure, _ in named} == set(row_names()) - set(rows_under("others"))
-    assert all(row.n or row.note.startswith("not applicable, because ") for row in rows)
+    assert all(row.n or row.absent for row in rows)
 
 
 def test_a_measure_that_was_not_run_is_reported_once_with_the_reason(here):
     result = run_audit(
         AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms)
     ).report()
-    silent = {row.measure: row.note.removeprefix("not applicable, because ") for row in result.rows if not row.n}
+    silent = {row.measure: str(row.absent) for row in result.rows if not row.n}
     for name in ("flip-radius", "flip-radius/above-random", "seat-sensitivity"):
         assert silent[name] == "it runs only in a thorough audit: it needs hundreds of forward passes per text"
     for name in TRAINED:
@@ -120,7 +123,7 @@ def test_a_measure_that_was_not_run_is_reported_once_with_the_reason(here):
     )
     own = run_audit(AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG)).report()
     for report in (outside, own):
-        without = [row.measure for row in report.rows if NO_SYNONYMS in row.note]
+        without = [row.measure for row in report.rows if row.absent == NO_SYNONYMS]
         assert sorted(without) == sorted(rows_under("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
     assert own.verdicts[0].answer != "yes"
 
@@ -129,7 +132,7 @@ def test_an_explainer_that_the_model_does_not_support_is_reported_as_left_out(he
     model = as_adapter(counted, classes=CLASSES)
     result = run_audit(AuditRequest(model, here.examples, CONFIG, ("gradient", "leave-one-out"))).report()
     why = "the model is a black box: its word vectors cannot be perturbed"
-    assert result.notes == (f"The explainer gradient was not audited: {why}.",)
+    assert list(map(str, result.notes)) == [f"The explainer gradient was not audited: {why}."]
     assert result.find("comprehensiveness", "gradient").note == f"not applicable, because {why}"
     assert result.find("comprehensiveness", "leave-one-out").n == len(here.examples)
 
@@ -190,7 +193,7 @@ def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
 
 def test_texts_without_labels_are_audited_without_what_needs_them(here):
     result = report(here, [replace(example, label=None) for example in here.examples])
-    assert {row.measure for row in result.rows if row.note == "not applicable, because the texts have no labels"} == {
+    assert {row.measure for row in result.rows if row.absent == NO_LABELS} == {
         "accuracy",
         "macro-f1",
         "expected-calibration-error",
@@ -238,7 +241,7 @@ def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
     assert (row.n, row.note) == (
         0,
         "not applicable, because the measure is not defined for any text "
-        f"(left out: 24 of 24 texts, which have fewer than two words, or too few with a synonym: {TABLE})",
+        f"(left out: 24 of 24 texts, which have fewer than two words, or too few with a synonym: {PASS_TABLE})",
     )
     still = report.verdicts[0]
     assert still.answer == "undecided"
@@ -323,7 +326,7 @@ def test_chosen_measures_leave_out_other_protocols(here) -> None:
         assert result.find(name) == whole.find(name)
     assert result.find("jensen-shannon/fgm-label") is None
     assert result.find("comprehensiveness") is None
-    assert result.notes[0] == "This audit has only chosen measures, and no verdicts."
+    assert result.notes[0].code == NoteCode.CHOSEN_MEASURES
 
 
 @pytest.mark.parametrize("measures", [(), ("macro-f1", "reliance/first")])

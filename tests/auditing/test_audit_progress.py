@@ -99,7 +99,7 @@ def test_an_interruption_keeps_finished_measures_and_gives_no_verdict():
         run_audit(request(on_progress=stop))
     report = interruption.value.findings.report()
     assert report.title == "Explanation audit (incomplete)"
-    assert "interrupted" in report.notes[0]
+    assert "interrupted" in report.notes[0].sentence
     assert {verdict.answer for verdict in report.verdicts} == {"not measured"}
     assert report.find("accuracy").value == complete.find("accuracy").value == 1
     assert report.find("comprehensiveness") is None

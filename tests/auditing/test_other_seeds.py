@@ -39,14 +39,14 @@ def made(here, name="honest", seed=0, **facts):
 def test_what_differs_besides_the_seed_is_named(here, facts, why):
     last = made(here, seed=2)
     others = [made(here, seed=1), replace(last, facts={**last.facts, **facts})]
-    assert training_difference(made(here), others) == (f"model-2 {why}" if why else "")
+    assert str(training_difference(made(here), others)) == (f"model-2 {why}" if why else "None")
 
 
 def test_of_models_of_which_nothing_is_known_nothing_is_held_against_them(here):
-    assert training_difference(oracle_adapter("honest", here, 0), [oracle_adapter("first", here, 1)]) == ""
+    assert training_difference(oracle_adapter("honest", here, 0), [oracle_adapter("first", here, 1)]) is None
     other_kind = replace(oracle_adapter("honest", here, 1), kind="a thing")
-    assert "(kind: a thing, here built for a test)" in training_difference(
-        oracle_adapter("honest", here, 0), [other_kind]
+    assert "(kind: a thing, here built for a test)" in str(
+        training_difference(oracle_adapter("honest", here, 0), [other_kind])
     )
 
 

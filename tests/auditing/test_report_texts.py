@@ -95,5 +95,5 @@ def test_the_report_of_pairs_says_that_the_second_text_is_not_rated(report, fewe
         explainers=["leave-one-out"],
     )
     note = "words of the first text of a pair alone; the weights of the second text are not rated"
-    assert any(note in item for item in pairs.notes)
-    assert not any(note in item for item in report.notes)
+    assert any(note in str(item) for item in pairs.notes)
+    assert not any(note in str(item) for item in report.notes)

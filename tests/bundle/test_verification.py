@@ -21,6 +21,7 @@ from steadygaze.bundle.manifest import MANIFEST, SIGNATURE, Manifest
 from steadygaze.cli import audit_and_verify
 from steadygaze.properties.commands import rerun_command as repeating
 from steadygaze.results.audit_config import AuditConfig
+from steadygaze.results.note import text_note
 from steadygaze.results.policy import Policy, as_policy
 from steadygaze.results.report import Report
 
@@ -129,12 +130,12 @@ def test_a_bundle_cannot_name_code(here: Path, verify: Command, monkeypatch: pyt
 
 REPORT: dict[str, Callable[[dict[str, Any]], object]] = {
     "title": lambda content: content.update(title="Approved"),
-    "notes": lambda content: content["notes"].append("✓ Nothing is wrong."),
+    "notes": lambda content: content["notes"].append(text_note("Nothing is wrong.").to_dict()),
     "facts": lambda content: content["facts"].update(texts="9000"),
     "verdicts": lambda content: content["verdicts"][0].update(why="Every number is good."),
     "Stability: the answer was 'yes'": lambda content: content["verdicts"][0].update(answer="yes"),
     "accuracy": lambda content: content["rows"][0].update(value=0.999),
-    "rows.0.note": lambda content: content["rows"][0].update(note="measured twice"),
+    "rows.0.notes": lambda content: content["rows"][0].update(notes=[text_note("measured twice").to_data()]),
     "shifts.0.distance": lambda content: content["shifts"][0].update(distance=0.0),
     "shifts.0.after": lambda content: content["shifts"][0]["after"].update(
         weights=content["shifts"][0]["before"]["weights"]

@@ -13,7 +13,6 @@ import steadygaze as sg
 from commands import Ended, run
 from report.audited import VERDICTS, full_report
 from steadygaze.auditing.audit_progress import AuditProgress
-from steadygaze.bundle.loaded_audit import TRAINING_SPLIT
 from steadygaze.cli import audit_and_verify
 from steadygaze.core.atomic_files import exclusive
 from steadygaze.data.planted.reviews import planted_reviews
@@ -99,7 +98,9 @@ def test_the_audit_counts_training_texts(command, tmp_path, pair):
         ended = command("audit", tmp_path / "model", "--data", *data, *kinds, "--sample", "1", "--json")
         assert ended.code == 0, ended.err
         report = json.loads(ended.out)
-        return [note for note in report["notes"] if "training" in note], report["facts"]["training texts"]
+        return [note["message"] for note in report["notes"] if "training" in note["code"]], report["facts"][
+            "training texts"
+        ]
 
     notes, fact = audited(tmp_path / "part.jsonl")
     assert [note.split(":")[0] for note in notes] == ["3 of 4 texts were training texts"]
@@ -108,14 +109,14 @@ def test_the_audit_counts_training_texts(command, tmp_path, pair):
 
 
 @pytest.mark.usefixtures("fewer_protocols")
-@pytest.mark.parametrize(("split", "expected"), [("train", [TRAINING_SPLIT]), ("test", [])])
+@pytest.mark.parametrize(("split", "expected"), [("train", ["training-split"]), ("test", [])])
 def test_a_training_split_is_named_if_the_training_texts_are_unknown(command, here, tmp_path, split, expected):
     data = ("--data", "planted-reviews:sizes=[16,8,8]", "--split", split, "--sample", "1", "--limit", "4")
     shutil.copytree(here / "model", model := tmp_path / "model")
     (model / "training_texts.safetensors").unlink()
     ended = command("audit", model, *data, "--json")
     assert ended.code == 0, ended.err
-    assert [note for note in json.loads(ended.out)["notes"] if note == TRAINING_SPLIT] == expected
+    assert [note["code"] for note in json.loads(ended.out)["notes"] if note["code"] == "training-split"] == expected
 
 
 @pytest.mark.slow

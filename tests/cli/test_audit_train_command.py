@@ -70,8 +70,8 @@ def test_the_command_gives_the_results_of_python_and_the_bundle_is_verified(audi
         sg.load(tmp_path / "model", device="cpu"), (TEXTS, LABELS), EXAMPLES, ProbeConfig().skewed_epochs
     ):
         row = report.find(finding.measure)
-        assert (row.value, row.n, row.note) == (float(finding.values.mean()), 24, finding.note)
-        assert re.search(f"(?m)^[✓~✗] T{re.escape(finding.note[1:])}\\.", ended.out)
+        assert (row.value, row.n, row.notes) == (float(finding.values.mean()), 24, finding.notes)
+        assert re.search(f"(?m)^[✓~✗] T{re.escape(row.note[1:])}\\.", ended.out)
     again = commands.run(capsys, "audit", "--verify", tmp_path / "rationales", "--device", "cpu")
     assert again.code == 0, again.out + again.err
 

@@ -43,7 +43,7 @@ def test_an_audit_reports_coverage_first(clf: sg.TextClassifier) -> None:
     report = sg.audit(clf, ["a good film " * 9, "ein schlechter streifen"], ["yes", "no"])
     assert report.facts["truncated texts"] == "1 of 2"
     assert report.facts["unknown tokens"] == "27.3 % of 11"
-    assert any(note.startswith("1 of 2 texts were truncated at 8 tokens") for note in report.notes)
+    assert any(str(note).startswith("1 of 2 texts were truncated at 8 tokens") for note in report.notes)
     assert report.date.endswith("Z")
 
 

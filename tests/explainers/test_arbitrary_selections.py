@@ -139,7 +139,7 @@ def test_the_audit_reports_the_raw_gap_and_the_share_of_each_class(careless: Fit
         assert (counted in verdict.why) == rests
     shares = {row.settings["class"]: row.value for row in report.rows if row.measure == "arbitrary-selection/by-class"}
     assert shares["bad"] == 0 < 0.5 < shares["good"]
-    assert any(note.startswith("For good (") for note in report.notes)
+    assert any(note.sentence.startswith("For good (") for note in report.notes)
 
 
 @pytest.mark.slow
@@ -189,7 +189,7 @@ def share(arbitrary: int, n: int, label: str) -> Row:
 
 def test_a_class_with_few_arbitrary_texts_is_not_named() -> None:
     """The lower ends of the intervals of 8 and 12 of 100 texts lie on both sides of 0.05."""
-    (sentence,) = selection_warnings([share(8, 100, "bad"), share(12, 100, "good"), share(20, 29, "few")])
+    (sentence,) = map(str, selection_warnings([share(8, 100, "bad"), share(12, 100, "good"), share(20, 29, "few")]))
     assert sentence.startswith("For good (12 of 100 texts) the selection is arbitrary: ")
 
 
@@ -204,7 +204,7 @@ def test_a_reader_that_prefers_random_words_is_reported() -> None:
         independent_reader_accuracy__random_words=0.85,
         leakage_gap=0.0,
     )
-    (sentence,) = selection_warnings(rows)
+    (sentence,) = map(str, selection_warnings(rows))
     assert sentence == (
         "The selection is not better than a random one: an independent reader is right in 66 % of the texts from the "
         "selected words, and in 85 % from random words."
@@ -219,7 +219,7 @@ def test_a_reader_that_prefers_random_words_is_reported() -> None:
 
 def test_unselected_words_that_predict_better_are_reported() -> None:
     rows = scores(fidelity=1.0, independent_reader_accuracy=0.93, post_hoc_accuracy=0.89)
-    (sentence,) = leakage_warnings([*rows, *scores(post_hoc_accuracy__unselected=0.99)])
+    (sentence,) = map(str, leakage_warnings([*rows, *scores(post_hoc_accuracy__unselected=0.99)]))
     assert sentence.startswith("The unselected words predict better than the selected ones: the black box predicts")
     assert "in 99 % of the texts, and from the selected words in 89 %" in sentence
     assert leakage_warnings([*rows, *scores(post_hoc_accuracy__unselected=0.94)]) == [], "the intervals overlap"

@@ -53,9 +53,3 @@ def test_an_unknown_caveat_is_refused(report: Report) -> None:
     assert Row.from_dict(json.loads(json.dumps(row.to_dict()))) == row
     with pytest.raises(sg.UserError, match="unknown caveat 'none'"):
         Row.from_dict({**row.to_dict(), "caveat": "none"})
-
-
-def test_a_row_of_an_earlier_version_has_no_caveat() -> None:
-    row = Row("accuracy", 0.5, 10)
-    values = {name: value for name, value in row.to_dict().items() if name != "caveat"}
-    assert Row.from_dict(values) == row

@@ -9,6 +9,7 @@ from steadygaze.properties import PROPERTIES, measure_of
 from steadygaze.properties.property import COLLAPSED, FEWEST, Property, Threshold
 from steadygaze.properties.verdict_rules import verdicts
 from steadygaze.results.formatting import SHIFT_SCALE
+from steadygaze.results.note import Note, text_note
 from steadygaze.results.row import Row, Verdict
 
 RATED = [item for item in PROPERTIES.values() if item.rule]
@@ -22,14 +23,16 @@ KEYS = [item.name for item in RATED]
 STABILITY_TITLE, SHORTCUT = "stability", "shortcut-leakage"
 
 
-def row(name: str, value: float, n: int = 100, near: float | None = 0.0, note: str = "") -> Row:
+def row(name: str, value: float, n: int = 100, near: float | None = 0.0, *notes: Note, absent: str = "") -> Row:
     """A mean with an interval of so much to either side, or none."""
     interval = None if near is None else (value - near, value + near)
-    return Row(name, value, n, interval, {"explainer": "attention"}, note)
+    return Row(
+        name, value, n, interval, {"explainer": "attention"}, notes, absent=text_note(absent) if absent else None
+    )
 
 
-def collapsed(value: float, note: str = "") -> Row:
-    return row(COLLAPSED, value, 100, None, note)
+def collapsed(value: float, *notes: Note) -> Row:
+    return row(COLLAPSED, value, 100, None, *notes)
 
 
 def rule_of(key: str) -> Property:
@@ -206,20 +209,19 @@ def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(ite
 
 def test_missing_measures_of_a_yes_are_named_with_the_reason():
     """No word had a synonym: numbers of the vectors are good, or undecided, and not enough; a no needs no more."""
-    why = "not applicable, because no word has a synonym"
-    missing = row("jensen-shannon/1-synonym", float("nan"), 0, None, why)
+    missing = row("jensen-shannon/1-synonym", float("nan"), 0, None, absent="no word has a synonym")
     good, doubtful, bad = (row("jensen-shannon/noise", value) for value in (0.0, 0.01, 0.02))
     for noise in (good, doubtful):
         label = "shift when one word is substituted by a synonym (jensen-shannon/1-synonym)"
         needs = f"; a yes also needs the {label}, which is"
-        assert of(STABILITY_TITLE, noise, missing).why.endswith(f"{needs} {why}.")
+        assert of(STABILITY_TITLE, noise, missing).why.endswith(f"{needs} {missing.note}.")
         assert of(STABILITY_TITLE, noise).why.endswith(f"{needs} missing.")
     assert "a yes also needs" not in of(STABILITY_TITLE, bad, missing).why
     assert "a yes also needs" not in of(STABILITY_TITLE, doubtful, row("jensen-shannon/3-synonyms", 0.0), missing).why
 
 
 def test_without_measures_the_reason_is_that_of_the_required_measures():
-    rows = [row(name, float("nan"), 0, None, f"no {name}") for name in rule_of(STABILITY_TITLE).rule.thresholds]
+    rows = [row(name, float("nan"), 0, None, absent=f"no {name}") for name in rule_of(STABILITY_TITLE).rule.thresholds]
     assert of(STABILITY_TITLE, *rows).why == "No jensen-shannon/1-synonym."
 
 
@@ -231,7 +233,7 @@ def test_one_of_what_a_question_needs_is_enough_for_a_yes(item):
 
 
 def test_what_was_needed_and_could_not_be_measured_is_not_there():
-    missing = row("position-leak/shuffled", float("nan"), 0, None, "fewer than two classes are predicted")
+    missing = row("position-leak/shuffled", float("nan"), 0, None, absent="fewer than two classes are predicted")
     verdict = of(SHORTCUT, collapsed(0), missing, row("default-mass/above-share", 0.0))
     assert verdict.answer == "undecided"
     assert missing.signature not in verdict.rows
@@ -245,7 +247,8 @@ def test_a_black_box_without_synonyms_never_holds_still_for_sure():
         if not name.endswith(("synonym", "synonyms", COLLAPSED))
     ]
     absent = [
-        row(name, float("nan"), 0, None, "no synonyms are known") for name in rule_of(STABILITY_TITLE).rule.required
+        row(name, float("nan"), 0, None, absent="no synonyms are known")
+        for name in rule_of(STABILITY_TITLE).rule.required
     ]
     for some in ([], numbers[:1], numbers):
         rows = [collapsed(0), *(row(name, 0.0) for name in some)]
@@ -266,7 +269,7 @@ def test_the_absence_of_a_collapse_answers_nothing_and_is_not_reported(key):
 
 @pytest.mark.parametrize("key", [STABILITY_TITLE, SHORTCUT])
 def test_a_collapse_is_a_no_whatever_else_is_good_and_though_it_has_no_interval(key):
-    rows = good(rule_of(key)) | {COLLAPSED: collapsed(1, "the weights are even")}
+    rows = good(rule_of(key)) | {COLLAPSED: collapsed(1, text_note("the weights are even"))}
     verdict = of(key, *rows.values())
     assert verdict.answer == "no"
     assert verdict.why.lower().startswith(rule_of(key).rule.thresholds[COLLAPSED].sentence.format(noun="attention"))
@@ -306,7 +309,8 @@ def test_why_is_always_a_sentence(item):
 
 def test_a_verdict_without_measures_has_the_reason():
     rows = [
-        row(name, float("nan"), 0, None, "nobody marked a word") for name in rule_of("plausibility").rule.thresholds
+        row(name, float("nan"), 0, None, absent="nobody marked a word")
+        for name in rule_of("plausibility").rule.thresholds
     ]
     assert of("plausibility", *rows) == replace(of("plausibility"), why="Nobody marked a word.")
     assert of("plausibility").why == "No deciding measure is available."

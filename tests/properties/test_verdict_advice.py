@@ -19,8 +19,7 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.learned import METHODS
 from steadygaze.properties import PROPERTIES
 from steadygaze.properties.commands import AuditCommands, complete_commands, rerun_command
-from steadygaze.properties.protocols.shortcut_leakage import FEW_TEXTS_OF_A_CLASS, ONE_CLASS
-from steadygaze.properties.protocols.stability import NO_SYNONYM_TABLE, NO_SYNONYMS
+from steadygaze.properties.protocols.stability import NO_SYNONYMS
 from steadygaze.properties.verdict_rules import (
     AdviceContext,
     advise,
@@ -30,12 +29,14 @@ from steadygaze.properties.verdict_rules import (
 )
 from steadygaze.report.audit_page import render
 from steadygaze.report.terminal_tables import text
+from steadygaze.results.note import NoteCode, note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row, Verdict
 from steadygaze.techniques import TECHNIQUES
 
 LIMITS = {"jensen-shannon/noise": (0.005, 0.02), "comprehensiveness/above-random": (0.05, 0.02)}
 SHIFT, ERASURE = LIMITS
+ONE_CLASS = note(NoteCode.FEW_TEXTS_OF_A_CLASS, least=20, classes=[("good", 40), ("bad", 2)], more=False)
 
 
 def row(name: str, value: float, low: float, high: float, n: int = 100) -> Row:
@@ -92,7 +93,7 @@ def test_the_advice_names_texts_and_options():
 
 
 def test_texts_of_a_retraining_are_not_audited_texts():
-    shift, leak = row(SHIFT, 0.004, 0.003, 0.006, 40), Row("position-leak/shuffled", math.nan, 0, None, {}, ONE_CLASS)
+    shift, leak = row(SHIFT, 0.004, 0.003, 0.006, 40), Row("position-leak/shuffled", math.nan, 0, absent=ONE_CLASS)
     retrained = row("prediction-change/uniform", 0.1, 0.0, 0.2, 1500)
     context = replace(HUB, available=300, predicted=(22, 18))
     stability = verdicts([shift, leak, retrained], "attention", context)[0]
@@ -112,9 +113,7 @@ def test_advice_that_the_data_cannot_meet_is_not_given():
 
 def test_commands_have_the_model_the_data_and_the_columns_of_the_user():
     good = row(SHIFT, 0.004, 0.003, 0.006)
-    advice = advise(
-        [good], LIMITS, 100, replace(HUB, available=1000), "not applicable, because there is no synonym table"
-    )
+    advice = advise([good], LIMITS, 100, replace(HUB, available=1000), NO_SYNONYMS)
     table, more = advice.split("; audit about 400 texts instead of 100: ")
     assert more == f"`{AUDIT.format(400)} --explainer attention`."
     assert table.endswith(f"then pass it: `{AUDIT.format(30)} --synonyms synonyms.jsonl --explainer attention`")
@@ -230,18 +229,16 @@ def test_options_of_training_are_advised_only_for_models_of_train():
     ],
 )
 def test_more_texts_of_a_class_are_advised_only_if_the_data_can_have_them(predicted, available, expected):
-    missing = f"not applicable, because {ONE_CLASS}"
-    assert advise([], LIMITS, 100, AdviceContext(available, predicted), missing).startswith(expected)
+    assert advise([], LIMITS, 100, AdviceContext(available, predicted), ONE_CLASS).startswith(expected)
 
 
 def test_the_texts_of_a_class_are_those_that_the_measure_counts():
     """60 texts, 40 and 20 by their predictions, but 44 and 16 once their words are shuffled: 20 · 60 / 16 = 75."""
     context = AdviceContext(500, (40, 20), (44, 16), commands=AuditCommands({**SETTINGS, "limit": 60}))
-    missing = f"not applicable, because {ONE_CLASS}"
-    limit = int(re.search(r"--limit (\d+)", advise([], LIMITS, 60, context, missing))[1])
+    limit = int(re.search(r"--limit (\d+)", advise([], LIMITS, 60, context, ONE_CLASS))[1])
     assert limit == 120, "the lower end of the interval of 16 / 60 is 0.171"
-    assert "--limit 80 " in advise([], LIMITS, 60, replace(context, available=80), missing), "all texts there are"
-    assert advise([], LIMITS, 60, replace(context, available=70), missing).startswith("These data are too few")
+    assert "--limit 80 " in advise([], LIMITS, 60, replace(context, available=80), ONE_CLASS), "all texts there are"
+    assert advise([], LIMITS, 60, replace(context, available=70), ONE_CLASS).startswith("These data are too few")
 
 
 def rerun(advice: str) -> list[str]:
@@ -264,7 +261,7 @@ def test_more_texts_of_a_class_as_advised_are_almost_always_enough():
             continue
         commands = AuditCommands({**SETTINGS, "limit": audited})
         context = AdviceContext(100_000, (audited, 0), (audited - second, second), commands=commands)
-        (command,) = rerun(advise([], LIMITS, audited, context, f"not applicable, because {ONE_CLASS}"))
+        (command,) = rerun(advise([], LIMITS, audited, context, ONE_CLASS))
         limit = number_of(command, "limit", 0)
         assert limit > audited
         enough.append(generator.binomial(limit, share) >= 20)
@@ -326,14 +323,11 @@ def test_an_explainer_that_was_audited_is_not_advised():
     [(NO_SYNONYMS, "Build a synonym table, here of English words: `steadygaze"), (ONE_CLASS, "Audit")],
 )
 def test_the_reasons_of_the_protocols_have_an_advice(reason, advice):
-    assert advise([], LIMITS, 100, missing=f"not applicable, because {reason}").startswith(advice)
-    assert any(reason.startswith(key) for key in (NO_SYNONYM_TABLE, FEW_TEXTS_OF_A_CLASS))
+    assert advise([], LIMITS, 100, missing=reason).startswith(advice)
 
 
 def test_a_missing_synonym_table_is_the_advice_on_page_and_terminal():
-    missing = Row(
-        "jensen-shannon/1-synonym", math.nan, 0, None, {}, "not applicable, because there is no synonym table"
-    )
+    missing = Row("jensen-shannon/1-synonym", math.nan, 0, absent=NO_SYNONYMS)
     rows = [row(SHIFT, 0.001, 0.0, 0.002), missing]
     stability = verdicts(rows, "attention")[0]
     assert stability.answer == "undecided"

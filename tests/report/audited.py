@@ -7,8 +7,10 @@ from dataclasses import replace
 from functools import cache
 
 from steadygaze.properties import conditions, facts, property_facts
+from steadygaze.report.sentences import capital
 from steadygaze.results.evaluation import Evaluation, ReliabilityBin, WrongPrediction
 from steadygaze.results.explanation import Explanation, Explanations
+from steadygaze.results.note import text_note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row, Shift, Verdict
 
@@ -45,12 +47,14 @@ MEANINGS = {
 
 def row(measure: str, value: float, spread: float | None = None, explain: str | None = "attention", **more) -> Row:
     """One number of 400 texts; NaN: not applicable."""
-    note, n = more.pop("note", ""), 0 if math.isnan(value) else 400
+    notes, absent, n = more.pop("notes", ()), more.pop("absent", None), 0 if math.isnan(value) else 400
     settings = {**KNOWN, **more, "v": "0.1.0", **({"explainer": explain} if explain else {})}
-    return Row(measure, value, n, None if spread is None else (value - spread, value + spread), settings, note)
+    return Row(
+        measure, value, n, None if spread is None else (value - spread, value + spread), settings, notes, absent=absent
+    )
 
 
-ALONE = "not applicable, because only one model was given: name others trained alike, with other seeds"
+ALONE = text_note("only one model was given: name others trained alike, with other seeds")
 ROWS = (
     row("accuracy", 0.9125, 0.028, None),
     row("collapsed", 0.0),
@@ -66,9 +70,9 @@ ROWS = (
     row("comprehensiveness", 0.111, 0.02, "random", erase="delete", sizes="1,5,10,20,50%"),
     row("comprehensiveness", 0.436, 0.03, "gradient", erase="delete", sizes="1,5,10,20,50%"),
     row("position-leak", 0.132, 0.02),
-    row("jensen-shannon/seeds", NAN, note=ALONE),
-    row("top-k-overlap/seeds", NAN, note=ALONE),
-    row("auprc", NAN, note="not applicable, because nobody marked words in these texts"),
+    row("jensen-shannon/seeds", NAN, absent=ALONE),
+    row("top-k-overlap/seeds", NAN, absent=ALONE),
+    row("auprc", NAN, absent=text_note("nobody marked words in these texts")),
 )
 
 
@@ -95,7 +99,7 @@ VERDICTS = (
         key="faithfulness",
         **limited("comprehensiveness/above-random"),
     ),
-    Verdict(SEEDS, "not measured", f"{ALONE[0].upper()}{ALONE[1:]}.", key="seed-consistency"),
+    Verdict(SEEDS, "not measured", f"{capital(str(ALONE))}.", key="seed-consistency"),
     Verdict(
         SHORTCUT,
         "no",
@@ -218,7 +222,7 @@ def full_report(**changes) -> Report:
             "corpus": "planted-reviews",
             "split": "test",
         },
-        "notes": ("Four texts were longer than the model reads.",),
+        "notes": (text_note("Four texts were longer than the model reads."),),
         "measures": MEANINGS,
         "properties": property_facts(),
         "probes": ABOUT,

@@ -6,6 +6,7 @@ import math
 from report.audited import explanation
 from steadygaze.results.evaluation import Evaluation, WrongPrediction
 from steadygaze.results.explanation import Explanations
+from steadygaze.results.note import text_note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, PropertyFact, Row, Shift, Verdict
 
@@ -19,9 +20,11 @@ def hostile(bad: str) -> Report:
     e = dataclasses.replace(e, question=f"q{bad}", explainer=f"x{bad}")
     worse = dataclasses.replace(e, text=f"very bad. {bad}", label=f"n{bad}", tokens=("bad.", *e.tokens[1:]))
     rows = (
-        Row(f"m{bad}", 0.5, 10, (0.4, 0.6), {"explainer": f"x{bad}", f"k{bad}": f"v{bad}"}, f"note {bad}"),
-        Row(f"absent{bad}", math.nan, 0, None, {}, f"not applicable, because {bad}"),
-        Row("collapsed", 1.0, 10, None, {"explainer": f"x{bad}"}, f"all alike {bad}"),
+        Row(
+            f"m{bad}", 0.5, 10, (0.4, 0.6), {"explainer": f"x{bad}", f"k{bad}": f"v{bad}"}, (text_note(f"note {bad}"),)
+        ),
+        Row(f"absent{bad}", math.nan, 0, absent=text_note(bad)),
+        Row("collapsed", 1.0, 10, None, {"explainer": f"x{bad}"}, (text_note(f"all alike {bad}"),)),
     )
     marked = dataclasses.replace(e, rationales=((5, len(e.text)),), true_label=f"t{bad}")
     errors = (
@@ -47,7 +50,7 @@ def hostile(bad: str) -> Report:
             "aopc": [{"explainer": f"x{bad}", "share": s, "erased": s, "kept": s} for s in (0.1, 0.5)],
         },
         {"explanation": f"x{bad}", f"fact{bad}": f"value{bad}"},
-        (f"Mind {bad}",),
+        (text_note(f"Mind {bad}"),),
         {f"m{bad}": Fact(f"How much {bad}.", 0, 1, "lower", f"Somebody {bad}")},
         {f"probe{bad}": f"It was shaken {bad}."},
         {f"m{bad}": f"Heading {bad}"},

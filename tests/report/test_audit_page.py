@@ -33,6 +33,7 @@ from steadygaze.report.audit_page import OTHER, _section
 from steadygaze.report.page import deciding_sentence
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.health import Health, HealthProblem, ProblemKind, constant_prediction
+from steadygaze.results.note import NoteCode, note
 from steadygaze.results.policy import as_policy
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, Row, Shift, Verdict
@@ -161,7 +162,7 @@ def test_a_model_with_one_predicted_class_is_named_before_everything_else():
 def test_all_texts_with_human_rationales_are_on_the_page_five_of_them_open():
     example = explanation("It is superb.", {"superb": 0.7}, "positive", 0.8)
     texts = Explanations(replace(example, rationales=((6, 12),)) for _ in range(26))
-    number = row("token-f1", 0.61, 0.02, note="chance level 0.250, for a random choice or order of words")
+    number = row("token-f1", 0.61, 0.02, notes=(note(NoteCode.CHANCE_LEVEL, value=0.25),))
     page = full_report(explanations=texts, plots={}, shifts=(), evaluation=None, rows=(number,)).to_html()
     assert page.count("<h4>Human rationale</h4>") == 26
     before, folded = page.split("<summary>Show all: 21 more</summary>")
@@ -241,7 +242,7 @@ def test_every_number_has_its_interval_n_range_direction_and_signature(text):
 
 
 def test_measures_that_do_not_apply_are_listed_together_with_the_reason(html, text):
-    assert f"N{ALONE[1:]} jensen-shannon/seeds (attention) top-k-overlap/seeds (attention)" in text
+    assert f"Not applicable, because {ALONE} jensen-shannon/seeds (attention) top-k-overlap/seeds (attention)" in text
     assert "because nobody marked words in these texts auprc (attention)" in text
     numbers = html[html.index('id="numbers"') : html.index('id="absent"')]
     assert PLAUSIBILITY_TITLE not in numbers

@@ -9,6 +9,7 @@ from report.browser import Outline, browse
 from steadygaze.report.page import _panels, render, ticks, write, write_explanations
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import number as _number
+from steadygaze.results.note import text_note
 from steadygaze.results.row import Row
 
 SCRIPT = "<script>document.title = 'ran'</script>"
@@ -30,7 +31,7 @@ def full_page(bad: str = "") -> str:
     return render(
         f"Title {bad}",
         lead=f"Lead {bad}",
-        rows=[Row(f"accuracy{bad}", 0.9, 1200, (0.88, 0.92), {"corpus": f"tiny{bad}"}, f"Note {bad}")],
+        rows=[Row(f"accuracy{bad}", 0.9, 1200, (0.88, 0.92), {"corpus": f"tiny{bad}"}, (text_note(f"Note {bad}"),))],
         meaning={f"accuracy{bad}": f"How often it is right {bad}"},
         curve=[{"epoch": 1, f"loss{bad}": 0.5}, {"epoch": 2, f"loss{bad}": 0.25}],
         chosen=2,

@@ -9,6 +9,7 @@ from scipy import stats
 from steadygaze.core.maths.macro_f1 import macro_f1_of
 from steadygaze.results.evaluation import macro_f1_row
 from steadygaze.results.intervals import bootstrap_mean, bootstrap_statistic
+from steadygaze.results.note import text_note
 from steadygaze.results.row import mean_row
 
 QUANTILE_ERROR = 0.1  # of a standard error: 2,000 resamples place a 2.5 % quantile to about 0.06
@@ -117,7 +118,7 @@ def test_rows_that_have_no_interval_are_refused(statistic, n, level, message):
 
 def test_a_row_carries_the_mean_its_interval_and_its_settings():
     values = [0.0, 1.0, 1.0, 1.0]
-    row = mean_row("comprehensiveness", values, {"split": "test"}, note="few", seed=3)
+    row = mean_row("comprehensiveness", values, {"split": "test"}, notes=(text_note("few"),), seed=3)
     assert (row.value, row.n, row.note) == (0.75, 4, "few")
     assert row.interval == bootstrap_mean(values, seed=3)
     assert row.signature == "comprehensiveness|split:test|n:4"

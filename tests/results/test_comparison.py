@@ -14,16 +14,17 @@ from steadygaze.report.study_pages import KEY, MARKS, card, scale, summary_parag
 from steadygaze.report.terminal_tables import ComparisonTable
 from steadygaze.results.comparison import Column, Comparison, ComparisonCell, Difference, TechniqueResult
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
+from steadygaze.results.note import text_note
 from steadygaze.results.row import Row
 
 SCRIPT = "<script>document.title = 'ran'</script>"
 NOISE, F1, EVEN = "jensen-shannon/noise", "macro-f1", "normalized-entropy"
 
 
-def entry(measure, value, mark="", gap=None, bad="", note=""):
+def entry(measure, value, mark="", gap=None, bad="", absent=None):
     interval = None if math.isnan(value) else (value - 0.01, value + 0.01)
     against = None if gap is None else Difference(gap, (gap - 0.005, gap + 0.005), 2, 0.0001, 0.0004)
-    row = Row(measure, value, 400, interval, {"corpus": f"tiny{bad}", "seeds": "0+1"}, note)
+    row = Row(measure, value, 400, interval, {"corpus": f"tiny{bad}", "seeds": "0+1"}, absent=absent)
     return ComparisonCell(row, (value - 0.001, value + 0.001), against, mark)
 
 
@@ -58,7 +59,7 @@ def full(bad: str = "", **changes) -> Comparison:
             {
                 F1: entry(F1, 0.7, "worse", -0.2, bad),
                 NOISE: entry(NOISE, 0.0, "bought", -0.1, bad),
-                EVEN: entry(EVEN, math.nan, note=f"silent, seed 1: not applicable, because it rained {bad}"),
+                EVEN: entry(EVEN, math.nan, absent=text_note(f"it rained {bad}")),
             },
             (True, False),
             {"Stability": ("no", "no")},
@@ -99,7 +100,7 @@ def test_a_number_stands_with_its_interval_its_difference_and_how_sure_that_is()
     assert "0.040 0.030 to 0.050 ✓ better −0.060 (−0.065 to −0.055) p < 0.001, 2 of 2 seeds" in text
     assert "0.880 0.870 to 0.890 −0.020 (−0.030 to −0.010) not tested, 2 of 2 seeds" in text
     assert "corrected for the 4 comparisons of this table" in text
-    assert "silent, seed 1: not applicable, because it rained" in text
+    assert "not applicable, because it rained" in text
     assert "jensen-shannon/noise|corpus:tiny|seeds:0+1|n:400" in text
 
 

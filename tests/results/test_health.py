@@ -65,5 +65,5 @@ def test_an_explainer_must_beat_a_constant_class_and_random_words(
     health = explainer_health(rows, "l2x")
     assert [problem.kind for problem in health] == expected
     assert all(problem.sentence.startswith("The explainer l2x ") for problem in health)
-    (problem,) = explainer_health([replace(row, note=CONSTANT) for row in rows], "l2x")
+    (problem,) = explainer_health([replace(row, notes=(CONSTANT,)) for row in rows], "l2x")
     assert problem.kind is ProblemKind.ONE_LABEL

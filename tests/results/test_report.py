@@ -15,6 +15,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.report.terminal_tables import terminal
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import SHIFT_SCALE
+from steadygaze.results.note import NoteCode, note, text_note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, Row, Shift, Verdict
 
@@ -78,11 +79,11 @@ def replaced(path: str, value) -> dict:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("schema", 1, "schema 1, written by steadygaze 0.1.0; steadygaze .* reads schema 4: run the audit again"),
+        ("schema", 1, "schema 1, written by steadygaze 0.1.0; steadygaze .* reads schema 5: run the audit again"),
         (
             "schema",
-            5,
-            "schema 5, written by .*; steadygaze .* reads schema 4: upgrade steadygaze to read it",
+            6,
+            "schema 6, written by .*; steadygaze .* reads schema 5: upgrade steadygaze to read it",
         ),
         ("schema", KeyError, "not a steadygaze report: it has no schema number"),
         ("schema", True, "no schema number"),
@@ -233,7 +234,10 @@ def test_answers_are_colored():
 def test_what_moves_a_cursor_does_not_reach_the_terminal():
     bad = "\x1b[2J[red]"
     report = full_report(
-        title=bad, notes=(bad,), verdicts=(Verdict(bad, "no", bad),), rows=(Row(bad, 0.5, 1, None, {"explainer": bad}),)
+        title=bad,
+        notes=(text_note(bad),),
+        verdicts=(Verdict(bad, "no", bad),),
+        rows=(Row(bad, 0.5, 1, None, {"explainer": bad}),),
     )
     text = "\n".join(printed(report, full=True))
     assert "\x1b" not in text
@@ -247,7 +251,7 @@ def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():
     assert "<summary>14 numbers</summary>" in html
     assert html.count("<tr>") == 15
     assert len(html) < 10_000
-    assert "<li><strong>! Mind &lt;b&gt;</strong></li>" in full_report(notes=("Mind <b>",))._repr_html_()
+    assert "<li><strong>! Mind &lt;b&gt;</strong></li>" in full_report(notes=(text_note("Mind <b>"),))._repr_html_()
 
 
 def test_the_repr_of_a_report_is_one_line():
@@ -268,14 +272,17 @@ def test_print_shows_the_summary_the_answers_and_the_available_numbers():
 
 def test_a_note_that_is_an_answer_has_the_sign_and_the_color_of_it():
     """A good answer is no warning."""
-    report = full_report(notes=("✓ It would not lock.", "~ It cannot be told.", "✗ It would lock.", "Mind the gap."))
-    assert printed(report)[2:6] == [*report.notes[:3], "! Mind the gap."]
-    assert str(report).splitlines()[2:6] == [*report.notes[:3], "! Mind the gap."]
-    console = Console(width=200, force_terminal=True, color_system="standard", file=StringIO())
+    shared = {"training": "skewed", "elsewhere": "rationale", "texts": 5, "least": 8, "share": None, "guessed": 0.5}
+    findings = [note(NoteCode.INTERLOCKING, **shared, accuracy=(1, 1, 1), answer=x) for x in ("yes", "undecided", "no")]
+    answers = [note(NoteCode.INTERLOCKING_ANSWER, finding=finding) for finding in findings]
+    report = full_report(notes=(*answers, text_note("Mind the gap.")))
+    lines = [*map(str, answers), "! Mind the gap."]
+    assert [line[0] for line in lines] == ["✓", "~", "✗", "!"]
+    assert str(report).splitlines()[2:6] == lines
+    console = Console(width=400, force_terminal=True, color_system="standard", file=StringIO())
     with console.capture() as got:
         console.print(report)
-    colors = zip((32, 33, 31, 33), printed(report)[2:6], strict=True)
-    assert all(f"\x1b[1;{color}m{note}" in got.get() for color, note in colors)
+    assert all(f"\x1b[1;{color}m{line}" in got.get() for color, line in zip((32, 33, 31, 33), lines, strict=True))
 
 
 def test_what_fails_a_requirement_is_named():

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from steadygaze.results.note import text_note
 from steadygaze.results.row import Row, to_jsonl
 
-ROW = Row("accuracy", 0.8125, 16, (0.7, 0.9), {"split": "test", "corpus": "sst2", "seed": 0}, "a note")
+ROW = Row("accuracy", 0.8125, 16, (0.7, 0.9), {"split": "test", "corpus": "sst2", "seed": 0}, (text_note("a note"),))
 
 
 def test_the_signature_does_not_depend_on_the_order_of_the_settings():
@@ -18,7 +19,7 @@ def test_the_signature_does_not_depend_on_the_order_of_the_settings():
 
 
 def test_the_signature_is_of_the_conditions_and_not_of_the_value():
-    assert dataclasses.replace(ROW, value=0.1, interval=None, note="").signature == ROW.signature
+    assert dataclasses.replace(ROW, value=0.1, interval=None, notes=()).signature == ROW.signature
     assert dataclasses.replace(ROW, n=17).signature != ROW.signature
 
 
@@ -42,8 +43,10 @@ def test_rows_are_written_one_to_a_line_and_hold_everything():
         "n": 16,
         "interval": [0.7, 0.9],
         "settings": {"split": "test", "corpus": "sst2", "seed": 0},
-        "note": "a note",
+        "notes": [{"code": "text", "fields": {"text": "a note"}}],
         "caveat": None,
+        "absent": None,
+        "note": "a note",
         "signature": ROW.signature,
     }
     assert second["value"] is None

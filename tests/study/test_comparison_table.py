@@ -12,6 +12,7 @@ from steadygaze.properties import all_measures, columns, row_names
 from steadygaze.results.comparison import Column, Difference
 from steadygaze.results.evaluation import macro_f1_row
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
+from steadygaze.results.note import text_note
 from steadygaze.results.row import Row, ValueKey
 from steadygaze.study.cells import LABEL as LABEL_KEY
 from steadygaze.study.cells import PREDICTED
@@ -169,10 +170,10 @@ def test_a_difference_that_seeds_do_not_share_is_not_marked():
 
 
 def test_a_number_that_a_cell_lacks_is_a_reason():
-    cells = [cell("other", 0, {NOISE: TEXTS}), cell("other", 1, {}, {NOISE: "not applicable, because it rained"})]
+    cells = [cell("other", 0, {NOISE: TEXTS}), cell("other", 1, {}, {NOISE: text_note("it rained")})]
     entry = compared(several("vanilla"), cells)["other"].entries[NOISE]
     assert math.isnan(entry.row.value)
-    assert entry.row.note == "other, seed 1: not applicable, because it rained"
+    assert entry.row.note == "not applicable, because it rained (other, seed 1)"
     assert entry.against is None
     missing = compared(several("vanilla"), several("other"))["other"].entries[FLIPS]
     assert "not measured" in missing.row.note

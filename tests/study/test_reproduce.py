@@ -16,6 +16,7 @@ from steadygaze.data.corpora import CORPORA, divided
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.properties import row_names
+from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.reproduction import Reproduction
 from steadygaze.results.row import ValueKey
 from steadygaze.study import published_tables as tables
@@ -283,7 +284,9 @@ def test_the_distance_between_seeds_of_a_model_is_its_mean_over_the_other_models
     pairs = {(0, 1): 1.0, (0, 2): 2.0, (1, 2): 6.0}
     arrays = {ValueKey(BETWEEN, "attention", pair): np.array([value, np.nan]) for pair, value in pairs.items()}
     monkeypatch.setattr("steadygaze.study.reproduce.read_arrays", lambda _: arrays)
-    cells = {"vanilla": [SimpleNamespace(seed=seed, values_of=lambda _: "not measured") for seed in (7, 8, 9)]}
+    cells = {
+        "vanilla": [SimpleNamespace(seed=seed, values_of=lambda _: Note(NoteCode.NOT_MEASURED)) for seed in (7, 8, 9)]
+    }
     block = SimpleNamespace(folder="b", measures=[str(BETWEEN)])
     scores = list(_cell_scores(block, cells, tmp_path))
     assert [(score.seed, score.scores) for score in scores] == [(7, {str(BETWEEN): 1.5}), (8, {str(BETWEEN): 3.5}),

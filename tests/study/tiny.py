@@ -13,6 +13,7 @@ from steadygaze.properties.protocols.plausibility import correctness
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.properties.protocols.stability import stability
 from steadygaze.results.comparison import Comparison
+from steadygaze.results.note import Note
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, ValueKey, Verdict
 from steadygaze.study.cells import StudyCell
@@ -54,7 +55,7 @@ def quicken(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(whole_set, "bootstrap_statistic", lambda *_, **__: (0.0, 1.0))
 
 
-def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str, str] | None = None) -> StudyCell:
+def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str, Note] | None = None) -> StudyCell:
     """As an audit leaves it: arrays are numbers of texts, others are numbers of the whole set."""
     known = {"corpus": "tiny", "model": f"{technique}{seed}", "seed": 0, "explainer": "attention"}
     arrays = {
@@ -66,7 +67,7 @@ def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str,
         Row(name, float(np.nanmean(value)), value.size if isinstance(value, np.ndarray) else 9, None, known)  # type: ignore[arg-type]
         for name, value in values.items()
     ]
-    rows += [Row(name, float("nan"), 0, None, known, why) for name, why in (absent or {}).items()]
+    rows += [Row(name, float("nan"), 0, None, known, absent=why) for name, why in (absent or {}).items()]
     verdicts = (Verdict("Stability", "yes" if seed else "undecided", "Because."),)
     return StudyCell(
         technique, seed, arrays, Report("Audit", tuple(rows), verdicts, facts={"explanation": "attention"})

@@ -261,7 +261,7 @@ def noted(rows: list[Row], held_out: Tensor, train: Tensor | None = None) -> tup
     if len(labels) > 1:
         return tuple(rows)
     constant = train is not None and labels == set(train.argmax(-1).tolist())
-    return tuple(replace(row, note=CONSTANT if constant else ONE_LABEL) for row in rows)
+    return tuple(replace(row, notes=(CONSTANT if constant else ONE_LABEL,)) for row in rows)
 
 
 def words_of(data: Data, tokens: Tokens) -> NDArray[np.int64]:

@@ -39,7 +39,7 @@ from steadygaze.properties.audit_case import (
 )
 from steadygaze.properties.measures.measure import LABEL_KEPT, SUBSTITUTIONS
 from steadygaze.properties.property import Check
-from steadygaze.properties.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, NO_TRAINING_TEXTS, default_tokens
+from steadygaze.properties.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, default_tokens
 from steadygaze.properties.protocols.interlocking import (
     INTERLOCKING_MEASURES,
     INTERLOCKING_NEEDS_TRAIN,
@@ -48,17 +48,17 @@ from steadygaze.properties.protocols.interlocking import (
 )
 from steadygaze.properties.protocols.selection import FIRST_RATIONALE
 from steadygaze.properties.protocols.stability import NO_SYNONYMS, not_comparable
-from steadygaze.properties.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRAINED, attention_necessity
+from steadygaze.properties.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, attention_necessity
 from steadygaze.properties.retraining import check_vocabulary, read_train, trainable
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
-from steadygaze.results.formatting import ICONS
+from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.report import Report, now
 from steadygaze.results.row import MeasureKey
 from steadygaze.training.progress import TrainingDiverged
 
 STABILITY, FAITHFULNESS, SEEDS, SHORTCUT = "stability", "faithfulness", "seed-consistency", "shortcut-leakage"
 """Properties whose checks the audit completes: rows that need synonyms, other seeds or a retraining."""
-NOT_THOROUGH = "it runs only in a thorough audit: it needs hundreds of forward passes per text"
+NOT_THOROUGH = Note(NoteCode.NOT_THOROUGH)
 
 
 @validated(
@@ -227,9 +227,12 @@ def run_audit(request: AuditRequest) -> AuditFindings:
     for name, missing in _missing(prepared.case, request.adapter).items():
         findings[name] += missing
     findings[FAITHFULNESS] += [
-        Finding("comprehensiveness", explainer=name, absent=reason) for name, reason in unsupported.items()
+        Finding("comprehensiveness", explainer=name, absent=note(NoteCode.EXPLAINER_UNSUPPORTED, message=reason))
+        for name, reason in unsupported.items()
     ]
-    notes = tuple(f"The explainer {name} was not audited: {reason}." for name, reason in unsupported.items())
+    notes = tuple(
+        note(NoteCode.EXPLAINER_NOT_AUDITED, explainer=name, message=reason) for name, reason in unsupported.items()
+    )
     audited = AuditFindings(prepared, findings, request, notes)
     try:
         return audited if request.train is None else _retrain(audited, request.train, request.validation)
@@ -301,16 +304,18 @@ def _run(case: AuditCase, checks: Sequence[Check]) -> Iterator[Finding]:
 def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]:
     """Measures that need synonyms or training texts, with the reason why they are missing."""
 
-    def reason(no_training_texts: str) -> str:
-        return SELECTS if selects(case.model) else NOT_OURS if not adapter.is_classifier else no_training_texts
+    def reason(models: int) -> Note:
+        if selects(case.model):
+            return SELECTS
+        return note(NoteCode.NO_TRAINING_TEXTS, models=models) if adapter.is_classifier else NOT_OURS
 
     return {
         STABILITY: [
             *missing_findings(() if case.substitutions else rows_under(*SUBSTITUTIONS, *LABEL_KEPT), NO_SYNONYMS)
         ],
-        FAITHFULNESS: [*missing_findings(TRAINED, reason(UNTRAINED))],
+        FAITHFULNESS: [*missing_findings(TRAINED, reason(2))],
         SHORTCUT: [
-            *missing_findings(DEFAULT_TOKEN_MEASURES, reason(NO_TRAINING_TEXTS)),
+            *missing_findings(DEFAULT_TOKEN_MEASURES, reason(1)),
             *missing_findings(
                 INTERLOCKING_MEASURES, interlocking_not_applicable(case.model) or INTERLOCKING_NEEDS_TRAIN
             ),
@@ -318,14 +323,11 @@ def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]
     }
 
 
-UNTESTED_INTERLOCKING = "Interlocking was not tested, because {}: the training texts were not used."
-
-
 def _retrain(audited: AuditFindings, train: tuple[Any, Any], validation: tuple[Any, Any] | None) -> AuditFindings:
     """Replace the missing findings of the protocols that retrain the model."""
     prepared = audited.prepared
     classifier, case = trainable(prepared.adapter), prepared.case
-    notes: list[str] = []
+    notes: list[Note] = []
     if not selects(case.model):
         report = case.runtime.on_progress
         test = texts_of(prepared.examples), case.data.label
@@ -336,10 +338,12 @@ def _retrain(audited: AuditFindings, train: tuple[Any, Any], validation: tuple[A
             SHORTCUT: _unless_diverged(DEFAULT_TOKEN_MEASURES, default_tokens(classifier, train, validation, report)),
         }
     elif reason := interlocking_not_applicable(case.model):
-        return replace(audited, notes=(*audited.notes, UNTESTED_INTERLOCKING.format(reason)))
+        return replace(audited, notes=(*audited.notes, note(NoteCode.INTERLOCKING_NOT_TESTED, reason=reason)))
     else:
         new = {SHORTCUT: _unless_diverged(INTERLOCKING_MEASURES, _interlocking(audited, classifier, train, validation))}
-        notes = [f"{ICONS[x.answer]} {x.note[:1].upper()}{x.note[1:]}." for x in new[SHORTCUT] if x.answer]
+        remarks = [remark for finding in new[SHORTCUT] for remark in finding.notes]
+        answers = [remark for remark in remarks if remark.code == NoteCode.INTERLOCKING]
+        notes = [note(NoteCode.INTERLOCKING_ANSWER, finding=answer) for answer in answers]
     replaced = {finding.measure for findings in new.values() for finding in findings}
     updated = {
         name: [*(old for old in audited.findings_by_property[name] if old.measure not in replaced), *findings]
@@ -357,7 +361,7 @@ def _unless_diverged(measures: Sequence[str], findings: Iterator[Finding]) -> li
     try:
         return list(findings)
     except TrainingDiverged as error:
-        return list(missing_findings(measures, f"the retraining failed: {str(error).rstrip('.')}"))
+        return list(missing_findings(measures, note(NoteCode.RETRAINING_FAILED, message=str(error).rstrip("."))))
 
 
 def _interlocking(

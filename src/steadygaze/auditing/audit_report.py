@@ -1,5 +1,6 @@
 """AuditFindings -> Report: the rows, verdicts, notes, examples and plot points."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -33,7 +34,6 @@ from steadygaze.properties.commands import AuditCommands
 from steadygaze.properties.property import COLLAPSED
 from steadygaze.properties.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.properties.verdict_rules import (
-    ABSENT,
     SHUFFLED_LEAK,
     AdviceContext,
     interrupted_verdicts,
@@ -43,19 +43,18 @@ from steadygaze.results.evaluation import (
     Evaluation,
     accuracy_below_baseline,
     exchanged_classes,
-    overlap_sentence,
     written_labels,
 )
 from steadygaze.results.explanation import Explanations
-from steadygaze.results.formatting import count_text, number
+from steadygaze.results.formatting import count_text
 from steadygaze.results.health import HEALTHY, Health, HealthProblem, ProblemKind, constant_prediction
-from steadygaze.results.leakage_warnings import READER, UNREAD, by_measure, selection_warnings
+from steadygaze.results.leakage_warnings import READER, by_measure, selection_warnings
+from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, mean_row
 
 TITLE = "Explanation audit"
-INTERRUPTED = "This audit was interrupted: it has only the measures that were finished, and no verdicts."
-CHOSEN_MEASURES = "This audit has only chosen measures, and no verdicts."
+INTERRUPTED, CHOSEN_MEASURES = Note(NoteCode.INTERRUPTED), Note(NoteCode.CHOSEN_MEASURES)
 MAX_POINTS = 1000
 """Points of a plot; a probe has at most a fifth of them."""
 CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
@@ -69,9 +68,9 @@ class AuditFindings:
     prepared: PreparedCase
     findings_by_property: Mapping[str, Sequence[Finding]]
     request: AuditRequest
-    notes: tuple[str, ...] = ()
-    incomplete: str = ""
-    """Why measures are missing; empty: none is."""
+    notes: tuple[Note, ...] = ()
+    incomplete: Note | None = None
+    """Why measures are missing; None: none is."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -132,13 +131,13 @@ def build_report(audited: AuditFindings) -> Report:
     if audited.incomplete:
         notes = (audited.incomplete, *audited.request.notes)
         return replace(report, title=f"{TITLE} (incomplete)", verdicts=interrupted_verdicts(), notes=notes)
-    overlap = overlap_sentence(training_texts, len(prepared.examples))
+    overlap = note(NoteCode.TRAINING_TEXTS, training=training_texts, texts=len(prepared.examples))
     notes = (
-        *([] if overlap is None else [f"{overlap}."]),
+        *([overlap] if training_texts else []),
         *_second_text(audited),
         *_below_baseline(prepared),
         *_leakage(rows, selecting_explainers(prepared.case)),
-        *(f"{sentence}." for sentence in tokens.warnings()),
+        *(note(NoteCode.COVERAGE, message=str(warning), **tokens.counts) for warning in tokens.warnings()),
         *audited.notes,
         *audited.request.notes,
     )
@@ -153,13 +152,12 @@ def build_report(audited: AuditFindings) -> Report:
     )
 
 
-def _second_text(audited: AuditFindings) -> list[str]:
+def _second_text(audited: AuditFindings) -> list[Note]:
     """A note that the words of the second text of a pair are not rated."""
     if audited.prepared.case.data.question is None:
         return []
-    names = [repr(name) for name in audited.request.settings.get("text") or ()]
-    first, second = names if len(names) == 2 else ("the first text of a pair", "the second text")
-    return [f"The audit erases and perturbs the words of {first} alone; the weights of {second} are not rated."]
+    columns = list(audited.request.settings.get("text") or ())
+    return [note(NoteCode.SECOND_TEXT, columns=columns if len(columns) == 2 else None)]
 
 
 def _advice_context(audited: AuditFindings) -> AdviceContext:
@@ -174,7 +172,7 @@ def _advice_context(audited: AuditFindings) -> AdviceContext:
     context = AdviceContext(
         available,
         tuple(counts),
-        next((finding.counts for finding in main if finding.measure == SHUFFLED_LEAK), ()),
+        next((_counted(finding.absent) for finding in main if finding.measure == SHUFFLED_LEAK), ()),
         case.sample_size,
         frozenset(finding.measure for finding in main if case.is_sampled(audited.explainer, finding.measure)),
         adapter.is_classifier,
@@ -188,6 +186,13 @@ def _advice_context(audited: AuditFindings) -> AdviceContext:
     return replace(
         context, encoder=trained.encoder, technique=trained.technique, has_groups=trained.synonym_groups is not None
     )
+
+
+def _counted(absent: Note | None) -> tuple[int, ...]:
+    """The number of texts of the most frequent classes, if the position leak is missing because they are too few."""
+    if absent is None or absent.code != NoteCode.FEW_TEXTS_OF_A_CLASS:
+        return ()
+    return tuple(count for _, count in absent.fields["classes"])
 
 
 def _training_texts(number: int, total: int) -> str:
@@ -217,33 +222,27 @@ def _score(finding: Finding, common_settings: Settings) -> Row:
         **finding.settings,
         **({"explainer": finding.explainer} if finding.explainer else {}),
     }
-    if finding.absent:
-        return Row(finding.measure, float("nan"), 0, None, settings, f"{ABSENT}{finding.absent}")
+    if finding.absent is not None:
+        return Row(finding.measure, math.nan, 0, None, settings, absent=finding.absent)
     if finding.value is not None:
         n = int(settings.pop("n", finding.n))
-        return Row(finding.measure, finding.value, n, finding.interval, settings, _note(finding.note, finding.chance))
+        return Row(finding.measure, finding.value, n, finding.interval, settings, _notes(finding.notes, finding.chance))
     assert finding.values is not None
     values = finding.values[finding.values.isfinite()]
     if not len(values):
-        note = f"{ABSENT}the measure is not defined for any text{finding.note and f' ({finding.note})'}"
-        return Row(finding.measure, float("nan"), 0, None, settings, note)
+        absent = note(NoteCode.UNDEFINED, notes=finding.notes)
+        return Row(finding.measure, math.nan, 0, None, settings, absent=absent)
     left = len(finding.values) - len(values)
-    note = finding.note or (
-        f"of {count_text(len(values), 'text')}: {count_text(left, 'other text')} not sampled, or without a value"
-        if left
-        else ""
-    )
-    note = _note(note, None if finding.chance is None else finding.chance[finding.values.isfinite()])
+    not_sampled = (note(NoteCode.NOT_SAMPLED, texts=len(values), others=left),) if left else ()
+    chance = None if finding.chance is None else finding.chance[finding.values.isfinite()]
+    notes = _notes(finding.notes or not_sampled, chance)
     proportion = measure_of(finding.measure).proportion
-    return mean_row(finding.measure, values.tolist(), settings, note=note, proportion=proportion)
+    return mean_row(finding.measure, values.tolist(), settings, notes=notes, proportion=proportion)
 
 
-def _note(note: str, chance: Tensor | None) -> str:
-    """The note with the mean of the expected values of a random explanation, if there are any."""
-    level = (
-        "" if chance is None else f"chance level {number(float(chance.mean()))}, for a random choice or order of words"
-    )
-    return "; ".join(filter(None, [note, level]))
+def _notes(notes: tuple[Note, ...], chance: Tensor | None) -> tuple[Note, ...]:
+    """The notes with the mean of the expected values of a random explanation, if there are any."""
+    return notes if chance is None else (*notes, note(NoteCode.CHANCE_LEVEL, value=float(chance.mean())))
 
 
 def _health(audited: AuditFindings, rows: Sequence[Row]) -> Health:
@@ -283,7 +282,7 @@ def _collapse(explainer: str, reason: str) -> Health:
     return Health((HealthProblem(ProblemKind.COLLAPSED_EXPLANATION, f"The explanation by {explainer}", detail=reason),))
 
 
-def _below_baseline(prepared: PreparedCase) -> tuple[str, ...]:
+def _below_baseline(prepared: PreparedCase) -> tuple[Note, ...]:
     """A warning if the model is worse than the most frequent label: the labels may be mapped to wrong classes."""
     codes = prepared.case.data.label
     if codes is None:
@@ -294,29 +293,33 @@ def _below_baseline(prepared: PreparedCase) -> tuple[str, ...]:
         return ()
     accuracy, baseline = scores
     pairs = sorted(set(zip(labels, codes.tolist(), strict=True)))
-    sentence = f"Accuracy {accuracy:.3f} is below {baseline:.3f}, the share of the most frequent label"
     written = written_labels(labels, codes.tolist(), classes)
     renamable = prepared.adapter.classifier is None and "output" not in prepared.adapter.facts
     exchanged = exchanged_classes(confusion, written) if renamable else None
-    option = ""
-    if exchanged is not None:
-        names = ",".join(map(str, exchanged[0]))
-        option = f"; with --classes {names:.200} it would be {exchanged[1]:.3f}"
-    if all(label == str(classes[code]) for label, code in pairs):
-        return (f"{sentence}{option}.",)
-    mapping = ", ".join(f"label {label:.40} is class {str(classes[code])[:40]!r}" for label, code in pairs[:MAPPED])
-    ellipsis = " …" if len(pairs) > MAPPED else ""
-    return (f"{sentence}: the labels may be mapped to wrong classes; check --classes ({mapping}{ellipsis}){option}.",)
+    names, new_accuracy = (None, None) if exchanged is None else exchanged
+    mapping = [(label, str(classes[code])) for label, code in pairs]
+    is_named = all(label == name for label, name in mapping)
+    return (
+        note(
+            NoteCode.BELOW_BASELINE,
+            accuracy=accuracy,
+            baseline=baseline,
+            exchanged=names,
+            exchanged_accuracy=new_accuracy,
+            mapping=[] if is_named else mapping[:MAPPED],
+            more=len(mapping) > MAPPED,
+        ),
+    )
 
 
-def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
+def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[Note]:
     """A warning for each explainer whose selection leaks the label, or was not tested for leakage."""
     for name in explainers:
         own = [row for row in rows if row.n and row.settings.get("explainer") == name]
         is_rationale = name == "rationale"
         yield from selection_warnings(own, None if is_rationale else name)
         if is_rationale and READER not in by_measure(own):
-            yield UNREAD
+            yield Note(NoteCode.LEAKAGE_NOT_TESTED)
 
 
 def plot_points(case: AuditCase, explainer: str, findings: Sequence[Finding]) -> dict[str, Points]:

@@ -34,6 +34,7 @@ from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.properties.audit_case import AuditCase
 from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.results.formatting import count_text
+from steadygaze.results.note import Note, NoteCode, note
 
 SEED = "seed"
 DEFAULT_LIMIT = 100
@@ -101,7 +102,7 @@ class AuditRequest:
     """Validation texts and labels of the training.  None: a tenth of the training texts."""
     facts: Settings = field(default_factory=dict)
     """Facts that every number depends on: corpus, split, data."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     runtime: Runtime = field(default_factory=Runtime)
     draw: TextDraw | None = None
     """How the examples were drawn; None: they are all texts."""
@@ -166,18 +167,18 @@ def check_comparable(adapter: ModelAdapter, candidate: ModelAdapter) -> ModelAda
     return candidate
 
 
-def training_difference(adapter: ModelAdapter, models: Sequence[ModelAdapter]) -> str:
-    """The first difference in training besides the seed, as far as it is known; '' if there is none."""
+def training_difference(adapter: ModelAdapter, models: Sequence[ModelAdapter]) -> Note | None:
+    """The first difference in training besides the seed, as far as it is known; None if there is none."""
     facts = {"kind": adapter.kind, **adapter.facts}
     for model in models:
         model_facts = {"kind": model.kind, **model.facts}
         for name in [*facts, *(model_facts.keys() - facts.keys())]:
             value, model_value = facts.get(name, "not known"), model_facts.get(name, "not known")
             if name != SEED and value != model_value:
-                return f"{model.name} was trained differently ({name}: {model_value}, here {value})"
+                return note(NoteCode.TRAINED_DIFFERENTLY, model=model.name, name=name, other=model_value, here=value)
         if SEED in facts and facts[SEED] == model_facts.get(SEED):
-            return f"{model.name} has the same seed, {facts[SEED]}, but other weights: it was trained differently"
-    return ""
+            return note(NoteCode.SAME_SEED, model=model.name, seed=facts[SEED])
+    return None
 
 
 def choose_explainers(adapter: ModelAdapter, requested: Sequence[Any]) -> tuple[dict[str, Explainer], dict[str, str]]:

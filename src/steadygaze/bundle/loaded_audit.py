@@ -27,9 +27,9 @@ from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.inputs import read_split, read_validation
 from steadygaze.properties.retraining import Labeled, read_train, trainable, training_texts
 from steadygaze.results.audit_config import AuditConfig, Runtime
+from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.report import Report
 
-TRAINING_SPLIT = "These texts are a training split: if the model was trained on them, the scores are optimistic."
 PATHS = ("model", "data", "train", "synonyms", "other_seeds")
 """Settings that may be a path, or several."""
 DATA = ("data", "train")
@@ -121,11 +121,11 @@ def _train(config: AuditConfig, adapter: ModelAdapter, runtime: Runtime) -> tupl
     return read_train(classifier, train), validation
 
 
-def _notes(adapter: ModelAdapter, corpus: Corpus, split: str) -> tuple[str, ...]:
+def _notes(adapter: ModelAdapter, corpus: Corpus, split: str) -> tuple[Note, ...]:
     """A warning if these texts are a training split, and the model does not know its training texts."""
     is_known = adapter.training_overlap([]) is not None
     # A single file is always the split "train".
-    return (TRAINING_SPLIT,) if split == "train" and len(corpus.splits) > 1 and not is_known else ()
+    return (Note(NoteCode.TRAINING_SPLIT),) if split == "train" and len(corpus.splits) > 1 and not is_known else ()
 
 
 def portable_path(name: str, base: Path) -> str:

@@ -382,4 +382,4 @@ def _rationalizer_warnings(adapter: "ModelAdapter", explainer: str | None) -> li
         return []
     rows = adapter.saved.description.reader_rows
     reader = by_measure(rows).get(READER)
-    return [] if reader is None or reader.n < MIN_TEXTS else selection_warnings(rows)
+    return [] if reader is None or reader.n < MIN_TEXTS else [item.sentence for item in selection_warnings(rows)]

@@ -127,6 +127,12 @@ class Coverage:
         return self.unknown / self.tokens if self.tokens else 0.0
 
     @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of texts and tokens."""
+        names = ("texts", "truncated", "tokens", "unknown", "max_length")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def facts(self) -> dict[str, str]:
         """For a report."""
         return {

@@ -119,7 +119,7 @@ class SavedExplainer(ABC):
     @property
     def warnings(self) -> list[str]:
         """Warnings about label leakage through the selections."""
-        return leakage_warnings(self.rows)
+        return [warning.sentence for warning in leakage_warnings(self.rows)]
 
     def check_model(self, model: ExplainedModel) -> None:
         """Refuse a black box that this explainer was not fitted to.

@@ -89,8 +89,8 @@ def add_reader(
         return ()
     model.reader = reader
     rows = reader_rows(model, job.validation, classes)
-    for sentence in selection_warnings(rows) if len(job.validation) >= MIN_TEXTS else []:
-        job.watcher.warn(LeakageWarning(sentence))
+    for warning in selection_warnings(rows) if len(job.validation) >= MIN_TEXTS else []:
+        job.watcher.warn(LeakageWarning(warning.sentence))
     model.cpu()
     return rows
 

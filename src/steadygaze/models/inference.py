@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -16,22 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from steadygaze.core.capabilities import MISSING_CAPABILITY as MISSING_CAPABILITY
+from steadygaze.core.capabilities import Capability as Capability
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import MAX_TOKENS, Data, by_length, collate
-
-Capability = Literal["attention", "embeddings", "extension_points", "selection", "threads"]
-"""attention: it returns attention weights.  embeddings: it accepts token embeddings and has gradients by them.
-extension_points: its hidden states can be decoded with other weights, as in `Classifier`.  selection: it selects a
-rationale, as `Rationalizer` does.  threads: several threads can share it."""
-MISSING_CAPABILITY: dict[Capability, str] = {
-    "attention": "the model has no attention weights",
-    "embeddings": "the model is a black box: its word vectors cannot be perturbed",
-    "extension_points": "the model does not accept other attention weights",
-    "selection": "the model does not select a rationale",
-    "threads": "the model is not known to be thread-safe",
-}
-"""Message for a missing capability, for reports."""
 
 
 class NonFiniteOutput(UserError):

@@ -24,12 +24,13 @@ from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.splits import sample_rows
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
-from steadygaze.models.inference import MISSING_CAPABILITY, Model, selects
+from steadygaze.models.inference import Capability, Model, selects
 from steadygaze.perturbations.word_removal import text_key, units_of
 from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
 from steadygaze.results.audit_config import ProbeConfig, Runtime
-from steadygaze.results.row import Answer, Caveat, MeasureKey
+from steadygaze.results.note import Note, NoteCode, note
+from steadygaze.results.row import Caveat, MeasureKey
 
 READING = "reading"
 """The task that predicts the original texts."""
@@ -298,18 +299,15 @@ class Finding:
     """None: the finding is about the prediction."""
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
     """Other settings that the finding depends on."""
-    note: str = ""
-    answer: Answer | None = None
-    """The answer that the note explains; the report shows it first."""
-    absent: str = ""
-    """Why the number is missing: 'the model has no attention weights'."""
+    notes: tuple[Note, ...] = ()
+    """Remarks about the number."""
+    absent: Note | None = None
+    """Why the number is missing."""
     value: float | None = None
     """A number that is not a mean over texts."""
     interval: tuple[float, float] | None = None
     n: int = 0
     """The number of texts behind `value`."""
-    counts: tuple[int, ...] = ()
-    """The number of texts of each predicted class, if the number is missing because they are too few."""
     chance: Tensor | None = None
     """The expected values of a random explanation: (N,), or () beside `value`."""
     caveat: Caveat | None = None
@@ -325,7 +323,7 @@ class Finding:
         return all(_is_same(getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
 
     def __post_init__(self) -> None:
-        if [self.values is not None, self.value is not None, bool(self.absent)].count(True) != 1:
+        if sum(item is not None for item in (self.values, self.value, self.absent)) != 1:
             raise ValueError(f"{self.measure}: pass exactly one of values, value and absent")
 
 
@@ -335,11 +333,10 @@ def _is_same(first: Any, second: Any) -> bool:
     return first.shape == second.shape and torch.allclose(first, second, rtol=0, atol=0, equal_nan=True)
 
 
-NO_LABELS = "the texts have no labels"
-ONLY_RANDOM = "the only explainer is the random baseline"
+NO_LABELS, ONLY_RANDOM = Note(NoteCode.NO_LABELS), Note(NoteCode.ONLY_RANDOM_EXPLAINER)
 
 
-def missing_findings(names: Iterable[str], reason: str) -> Iterator[Finding]:
+def missing_findings(names: Iterable[str], reason: Note) -> Iterator[Finding]:
     return (Finding(name, absent=reason) for name in names)
 
 
@@ -348,18 +345,19 @@ def explainer_or_none(case: AuditCase) -> str:
     return next((name for name in MODEL_EXPLAINERS if name in case.explainers), "")
 
 
-def missing_capability_reason(case: AuditCase) -> str:
-    """Why the attention is not audited; '' if it is."""
+def lacks(capability: Capability) -> Note:
+    """The reason for a number that needs another model."""
+    return note(NoteCode.LACKS_CAPABILITY, capability=capability)
+
+
+def missing_capability_reason(case: AuditCase) -> Note | None:
+    """Why the attention is not audited; None if it is."""
     if explainer_or_none(case):
-        return ""
-    return (
-        "the attention is not among the audited explainers"
-        if "attention" in case.model.capabilities
-        else MISSING_CAPABILITY["attention"]
-    )
+        return None
+    return Note(NoteCode.ATTENTION_NOT_AUDITED) if "attention" in case.model.capabilities else lacks("attention")
 
 
-NONE = "the selection is empty in every text"
+NONE = Note(NoteCode.EMPTY_SELECTIONS)
 
 
 def selecting_explainers(case: AuditCase) -> list[str]:
@@ -386,13 +384,13 @@ def drop_texts(case: AuditCase, finding: Finding, dropped: Tensor) -> Finding:
         return Finding(finding.measure, explainer=finding.explainer, settings=finding.settings, absent=NONE)
     if finding.absent:
         return finding
-    note = f"left out: {count:,} of {len(words):,} texts with an empty selection"
     values = None if finding.values is None else finding.values.masked_fill(dropped, torch.nan)
-    return replace(finding, values=values, note=f"{finding.note}; {note}" if finding.note else note)
+    left_out = note(NoteCode.LEFT_OUT_EMPTY, left=count, texts=len(words))
+    return replace(finding, values=values, notes=(*finding.notes, left_out))
 
 
-def interlocking_not_applicable(model: Model) -> str:
-    """Why the protocol does not apply; '' if it does."""
+def interlocking_not_applicable(model: Model) -> Note | None:
+    """Why the protocol does not apply; None if it does."""
     if not selects(model):
-        return "the model is not a rationalizer"
-    return "" if model.selection_config.granularity == "sentence" else "the model selects words, not sentences"
+        return Note(NoteCode.NOT_A_RATIONALIZER)
+    return None if model.selection_config.granularity == "sentence" else Note(NoteCode.SELECTS_WORDS)

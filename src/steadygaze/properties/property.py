@@ -17,6 +17,7 @@ from enum import StrEnum
 from steadygaze.properties.audit_case import AuditCase, Finding
 from steadygaze.properties.measures.measure import Measure
 from steadygaze.results.formatting import explainer_name, measure_noun, number
+from steadygaze.results.note import NoteCode
 from steadygaze.results.row import Answer, PropertyFact, Row
 
 FEWEST = 8
@@ -85,8 +86,8 @@ class Threshold:
     """
     needs_drop: bool = False
     """Whether a no needs a model whose prediction depends on the words."""
-    note: str = ""
-    """A part of the row's note with these words ends the sentence."""
+    note: NoteCode | None = None
+    """A note of the row with this code ends the sentence."""
     advice: Advice = Advice()
     """What to try after a no."""
 
@@ -146,8 +147,8 @@ class Threshold:
         )
         noun = measure_noun(explainer_name(row))
         sentence = self.sentence.format(value=value, size=size, more=more, better=better, noun=noun)
-        notes = [part for part in row.note.split("; ") if self.note and self.note in part]
-        return f"{sentence} ({notes[0]})" if notes else sentence
+        notes = [item for item in row.notes if item.code == self.note]
+        return f"{sentence} ({notes[0].sentence})" if notes else sentence
 
 
 @dataclass(frozen=True)

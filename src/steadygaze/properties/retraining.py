@@ -20,7 +20,7 @@ from steadygaze.estimator.resumable_training import columns
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models.inference import selects
-from steadygaze.properties.protocols.wiegreffe_pinter import NOT_OURS, same_labels
+from steadygaze.properties.protocols.wiegreffe_pinter import same_labels
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.progress import QuietWatcher
 
@@ -32,7 +32,10 @@ def trainable(adapter: ModelAdapter) -> TextClassifier:
     """The classifier that can be retrained; raise an error if there is none, or if its technique is not known."""
     classifier = adapter.classifier
     if classifier is None:
-        raise UserError(f"{NOT_OURS}, and {adapter.name} is {adapter.kind}: leave out the training texts")
+        raise UserError(
+            f"only a TextClassifier can be retrained, and {adapter.name} is {adapter.kind}: leave out the training "
+            "texts"
+        )
     if isinstance(classifier.technique, str) and classifier.technique not in TECHNIQUES:
         raise UserError(
             f"{adapter.name} was trained with the technique {classifier.technique!r}, and train= (--train) "

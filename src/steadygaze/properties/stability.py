@@ -6,7 +6,8 @@ from steadygaze.properties.measures import stability_measures
 from steadygaze.properties.measures.measure import LABEL_KEPT, PERTURBATIONS
 from steadygaze.properties.property import COLLAPSED, Advice, AdviceKind, Check, Property, Rule, Threshold
 from steadygaze.properties.protocols.faithfulness import max_sensitivity
-from steadygaze.properties.protocols.stability import SAME_TEXTS, stability
+from steadygaze.properties.protocols.stability import stability
+from steadygaze.results.note import NoteCode
 
 _shift = partial(Threshold, advice=Advice(AdviceKind.STABLE_ATTENTION))
 PERTURBED = (*PERTURBATIONS, *LABEL_KEPT)
@@ -45,7 +46,10 @@ STABILITY = Property(
                 0.02, 0.10, "one gradient step against the predicted label (FGM) shifts the {noun} by {value}"
             ),
             "jensen-shannon/pgd-attention": _shift(
-                0.02, 0.10, "the worst small change of the embeddings shifts the {noun} by {value}", note=SAME_TEXTS
+                0.02,
+                0.10,
+                "the worst small change of the embeddings shifts the {noun} by {value}",
+                note=NoteCode.FGM_ON_SAME_TEXTS,
             ),
             "jensen-shannon/1-synonym": _shift(
                 0.02, 0.05, "substituting one word by a synonym shifts the {noun} by {value}"

@@ -32,8 +32,6 @@ from steadygaze.properties import PROPERTIES, measure_of
 from steadygaze.properties.commands import AuditCommands
 from steadygaze.properties.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
 from steadygaze.properties.property import COLLAPSED, FEW_TEXTS, FEWEST, Advice, AdviceKind, Property, Rule
-from steadygaze.properties.protocols.shortcut_leakage import FEW_TEXTS_OF_A_CLASS
-from steadygaze.properties.protocols.stability import NO_SYNONYM_TABLE
 from steadygaze.results.formatting import (
     explainer_name,
     number,
@@ -41,6 +39,7 @@ from steadygaze.results.formatting import (
 )
 from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.leakage_warnings import MITIGATION
+from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.row import Answer, Row, Verdict
 
 MOST = 100_000
@@ -206,16 +205,18 @@ def _after_unlearned_model(context: AdviceContext) -> str:
     )
 
 
-def _after_missing(reason: str, audited: int, context: AdviceContext) -> str:
-    """Advice about a measure that a yes needs; `reason`: the note of its row."""
-    if NO_SYNONYM_TABLE in reason:
+def _after_missing(reason: Note | None, audited: int, context: AdviceContext) -> str:
+    """Advice about a measure that a yes needs; `reason`: why it is absent."""
+    if reason is None:
+        return ""
+    if reason.code == NoteCode.NO_SYNONYM_TABLE:
         audit = context.commands.audit(synonyms="synonyms.jsonl")
         argument = "" if context.commands.settings else " as synonyms= or"
         return (
             f"build a synonym table, here of English words: {BUILD_TABLE} (after `pip install 'steadygaze[wordnet]'`); "
             f"then pass it{argument}: {audit}"
         )
-    return _more_of_a_class(audited, context) if FEW_TEXTS_OF_A_CLASS in reason else ""
+    return _more_of_a_class(audited, context) if reason.code == NoteCode.FEW_TEXTS_OF_A_CLASS else ""
 
 
 def _more_of_a_class(audited: int, context: AdviceContext) -> str:
@@ -258,13 +259,13 @@ def advise(
     limits: Limits,
     audited: int,
     context: AdviceContext = UNKNOWN,
-    missing: str = "",
+    missing: Note | None = None,
     first: str = "",
 ) -> str:
     """What would decide a verdict, as a sentence.
 
-    `undecided`: rows without an answer.  `audited` texts were read.  `missing`: the note of a missing measure that a
-    yes needs.  `first`: other advice, which comes first.
+    `undecided`: rows without an answer.  `audited` texts were read.  `missing`: why a measure that a yes
+    needs is absent.  `first`: other advice, which comes first.
     """
     parts = [first, _after_missing(missing, audited, context)]
     parts += [_more_texts(undecided, limits, audited, context)] if undecided else []
@@ -329,8 +330,6 @@ def _rounded_up(value: float) -> int:
     return math.ceil(value / step) * step
 
 
-ABSENT = "not applicable, because "
-"""Notes of measures without a value begin with it."""
 INTERRUPTED = "The audit was interrupted."
 LARGEST_DROP = "largest-drop"
 """The measure that bounds the scores of faithfulness."""
@@ -364,9 +363,10 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
     out_of_reach = [name for name in answers if answers[name] != "yes" and rule.thresholds[name].is_out_of_reach(drop)]
     answers |= dict.fromkeys(out_of_reach, "undecided")
     if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:
-        notes = [rows[name].note for name in (*rule.required, *rule.thresholds) if name in rows and rows[name].note]
-        reason = _sentence([note.removeprefix(ABSENT) for note in (*notes, "no deciding measure is available")][:1])
-        return Verdict(item.title, "not measured", reason, (), item.name, limits)
+        absences = [rows[name].absent for name in (*rule.required, *rule.thresholds) if name in rows]
+        first = next(filter(None, absences), None)
+        why = _sentence([first.sentence if first else "no deciding measure is available"])
+        return Verdict(item.title, "not measured", why, (), item.name, limits)
     incomplete = answers.keys().isdisjoint(rule.required)
     answer: Answer = "no" if "no" in answers.values() else "undecided"
     if set(answers.values()) == {"yes"} and not incomplete:
@@ -384,16 +384,16 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
         last = max(listed.index(name) for name in out_of_reach)
         erased = " of the first text" if context.has_pairs else ""
         reasons[last] += f"; {OUT_OF_REACH.format(erased=erased, drop=number(drop.value))}"
-    note = ""
+    absent: Note | None = None
     if answer == "undecided" and incomplete:
         name = rule.required[0]
-        note = rows[name].note if name in rows else ""
+        absent, note = (rows[name].absent, rows[name].note) if name in rows else (None, "")
         label = measure_of(name).label(name)
         reasons.append(f"a yes also needs the {label[:1].lower()}{label[1:]} ({name}), which is {note or 'missing'}")
     undecided = [rows[name] for name in answers if answers[name] == answer == "undecided" and name not in out_of_reach]
     audited = sum(context.predicted) or max(row.n for row in rows.values())  # a retraining counts other texts
     constant = _after_constant_model(context) if answer == "undecided" and out_of_reach else ""
-    advice = advise(undecided, limits, audited, context, note, constant)
+    advice = advise(undecided, limits, audited, context, absent, constant)
     if answer == "no":
         advice = advise_after_no(order[0], explainer, context)
     if answer != "yes" and not context.has_learned:

@@ -12,17 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from steadygaze.core.errors import one_line, printable
+from steadygaze.report.sentences import answer_of, flagged
+from steadygaze.report.sentences import sentence as sentence_of
 from steadygaze.results.comparison import SIGNIFICANT, Comparison, ComparisonCell, Mark, TechniqueResult
 from steadygaze.results.formatting import (
     ARROWS,
     ICONS,
     PREDICTION,
     SHIFT_SCALE,
-    answer_text,
     audit_subject,
     count_text,
     explainer_name,
-    flag_text,
     interval,
     number,
 )
@@ -38,6 +38,7 @@ from steadygaze.results.leakage_warnings import (
     READER,
     leakage_warnings,
 )
+from steadygaze.results.note import Note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, Row
 from steadygaze.results.tuning import Tuning
@@ -91,11 +92,11 @@ def _legend(rows: Sequence[Row]) -> list[str]:
     return [*(meaning for part, meaning in LEGEND.items() if part in parts), *([ALL_NAMES] if rows else [])]
 
 
-def _note(note: str) -> "Text":
+def _note(note: Note) -> "Text":
     """A note in the color of its answer, or of a warning."""
     from rich.text import Text
 
-    return Text(one_line(flag_text(note)), style=f"bold {COLORS[answer_text(note) or 'undecided']}")
+    return Text(one_line(flagged(note)), style=f"bold {COLORS[answer_of(note) or 'undecided']}")
 
 
 def _answers(report: Report) -> "Table":
@@ -118,7 +119,7 @@ def text(report: Report) -> str:
         *map(str, report.health.lines),
         report.title,
         *filter(None, [audit_subject(report.facts)]),
-        *map(flag_text, report.notes),
+        *map(flagged, report.notes),
         *(f"{v.title}: {v.answer}. {v.reason}" for v in report.verdicts),
     ]
     missing = len(report.rows) - len(measured)
@@ -129,7 +130,7 @@ def text(report: Report) -> str:
 
 def notebook(report: Report) -> str:
     """HTML with inline styles, because notebooks remove style sheets."""
-    answers = "".join(f"<li><strong>{escape(flag_text(note))}</strong></li>" for note in report.notes)
+    answers = "".join(f"<li><strong>{escape(flagged(note))}</strong></li>" for note in report.notes)
     answers += "".join(
         f'<li><strong style="color:{HUES[v.answer]}">{ICONS[v.answer]} {escape(v.answer)}</strong> '
         f"<strong>{escape(v.title)}.</strong> {escape(v.reason)}</li>"
@@ -289,7 +290,7 @@ def explainer_scores(rows: Sequence[Row]) -> "Group":
     for row in rows:
         about = Padding(Text(meaning(row), style="dim"), (0, 0, 0, 2))
         table.add_row(Group(row.measure, about), number(row.value), interval(row))
-    warnings = [Text(f"! {sentence}", style="bold yellow") for sentence in leakage_warnings(rows)]
+    warnings = [Text(f"! {sentence}", style="bold yellow") for sentence in map(sentence_of, leakage_warnings(rows))]
     many = count_text(rows[0].n, "text") if rows else "no texts"
     return Group(Text(f"On {many} held out from fitting:"), table, *warnings)
 

@@ -46,24 +46,6 @@ def count_text(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def answer_text(note: str) -> Answer | None:
-    """The answer whose icon a note starts with.
-
-    >>> answer_text("✓ It would not lock."), answer_text("Four texts are long.")
-    ('yes', None)
-    """
-    return next((answer for answer, icon in ICONS.items() if note.startswith(f"{icon} ")), None)
-
-
-def flag_text(note: str) -> str:
-    """Add the sign of a warning, unless the note starts with an icon.
-
-    >>> flag_text("✓ It would not lock."), flag_text("Four texts are long.")
-    ('✓ It would not lock.', '! Four texts are long.')
-    """
-    return f"! {note}" if answer_text(note) is None else note
-
-
 def measure_noun(explainer: str) -> str:
     """The noun for the weights of an explainer.
 

@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from steadygaze.core.errors import one_line
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
+from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import MeasureKey, Row, mean_row
 
 POST_HOC, FIDELITY = "post-hoc-accuracy", "fidelity"
@@ -23,8 +23,6 @@ RANDOM_WORDS, NO_WORDS, BY_CLASS = (
 )
 BLACK_BOX_GAP = str(MeasureKey(GAP, "black-box"))
 RAW_GAP = str(MeasureKey(GAP, "raw"))
-WITH_EXEMPT_TEXTS = "with the texts that count as 0 because nearly any selection gives their class"
-"""In the note of the gap of a rationalizer."""
 UNSELECTED = str(MeasureKey(POST_HOC, "unselected"))
 ARBITRARY = "arbitrary-selection"
 CLASS_PROBE = "by-class"
@@ -37,49 +35,46 @@ predicted classes have equal weight."""
 LARGE_GAP = 0.1
 """The same for the black box alone."""
 MITIGATION = "random-pretraining"
-PREDICTOR = "the model's own predictor"
-"""Of a rationalizer."""
-UNREAD = "Label leakage was not tested: training was too short for an independent reader.  Train for more epochs."
-"""Of a rationalizer."""
-ONE_LABEL = "The black box predicts the same label for all evaluation texts: the scores are not informative"
-"""Also the note of the affected rows."""
-CONSTANT = "The black box predicts the same label for all texts: the scores are not informative"
+ONE_LABEL = Note(NoteCode.ONE_LABEL_BLACK_BOX)
+"""Note of the rows of an explainer whose black box predicts one label for all evaluation texts."""
+CONSTANT = Note(NoteCode.CONSTANT_BLACK_BOX)
 """Note of the rows of an explainer whose health says so."""
 
 
-def leakage_warnings(rows: Sequence[Row]) -> list[str]:
+def leakage_warnings(rows: Sequence[Row]) -> list[Note]:
     """Warnings about a fitted explainer, from its rows."""
-    if any(row.note == CONSTANT for row in rows):
+    if any(CONSTANT in row.notes for row in rows):
         return []
-    if any(row.note == ONE_LABEL for row in rows):
-        return [f"{ONE_LABEL}; any selection scores the same."]
+    if any(ONE_LABEL in row.notes for row in rows):
+        return [Note(NoteCode.ONE_LABEL)]
     by_name = by_measure(rows)
     if FIDELITY in by_name and READER not in by_name and "patch" not in by_name[FIDELITY].settings:
-        return ["No independent reader was trained with this explainer: fit it again to test for label leakage."]
+        return [Note(NoteCode.READER_NOT_TRAINED)]
     return [
         *_network_warnings(by_name),
-        *_unselected_sentence(by_name),
-        *arbitrary_sentences(arbitrary_classes(rows), "the explainer's own approximator"),
+        *_unselected_warning(by_name),
+        *_arbitrary_warning(arbitrary_classes(rows), APPROXIMATOR),
     ]
 
 
-def selection_warnings(rows: Sequence[Row], explainer: str | None = None) -> list[str]:
+def selection_warnings(rows: Sequence[Row], explainer: str | None = None) -> list[Note]:
     """Warnings about the selections of a rationalizer, or of an audited explainer with this name."""
     by_name = by_measure(rows)
-    partner, target = PREDICTOR, "the label"
-    if explainer is not None:
-        partner, target = f"{explainer}'s own approximator", "the predicted class"
-    leakage = [leakage_sentence(by_name, partner, target=target)] if has_leakage(by_name) else []
-    random = _random_sentence(by_name) if explainer is None else []  # `explainer_health` has that of others
-    return [*leakage, *random, *arbitrary_sentences(arbitrary_classes(rows), partner)]
+    network = PREDICTOR if explainer is None else {**APPROXIMATOR, "explainer": explainer}
+    leakage = [_leakage(by_name, network)] if has_leakage(by_name) else []
+    random = _random_warning(by_name) if explainer is None else []  # `explainer_health` has that of others
+    return [*leakage, *random, *_arbitrary_warning(arbitrary_classes(rows), network)]
 
 
-def _network_warnings(by_name: Mapping[str, Row]) -> list[str]:
+def _network_warnings(by_name: Mapping[str, Row]) -> list[Note]:
     """Leakage, or else a black box that predicts another class from the selected words."""
     if has_leakage(by_name):
-        return [leakage_sentence(by_name, "the explainer's own approximator", _advice(by_name[READER]))]
+        reader = by_name[READER].settings
+        is_mitigated = reader.get("mitigation") == MITIGATION or reader.get("explainer") == "ail"
+        return [_leakage(by_name, APPROXIMATOR if is_mitigated else {**APPROXIMATOR, "mitigation": MITIGATION})]
     if POST_HOC in by_name and FIDELITY in by_name and _low(by_name, BLACK_BOX_GAP) > LARGE_GAP:
-        return [_black_box_warning(by_name)]
+        shares = {"post_hoc": by_name[POST_HOC].value, "fidelity": by_name[FIDELITY].value}
+        return [note(NoteCode.BLACK_BOX_DISAGREES, **shares)]
     return []
 
 
@@ -94,7 +89,7 @@ def explainer_health(rows: Sequence[Row], name: str) -> Health:
     ones, or the selection carries no information.
     """
     subject, by_name = f"The explainer {name}", by_measure(rows)
-    if any(row.note == CONSTANT for row in rows):
+    if any(CONSTANT in row.notes for row in rows):
         return Health((HealthProblem(ProblemKind.ONE_LABEL, subject),))
     problems = []
     for kind, measure, baseline in (
@@ -134,32 +129,29 @@ def _is_frequent(row: Row) -> bool:
     return row.n >= MIN_TEXTS and row.interval is not None and row.interval[0] > MARGIN
 
 
-def arbitrary_sentences(classes: Iterable[ArbitraryClass], partner: str) -> list[str]:
-    """One sentence about the classes whose selections are often arbitrary.  `partner`: as in `leakage_sentence`."""
-    frequent = [item for item in classes if item.is_frequent]
-    if not frequent:
-        return []
-    named = ", ".join(f"{one_line(item.label, 40)} ({item.arbitrary:,} of {item.n:,} texts)" for item in frequent)
-    them = "this class" if len(frequent) == 1 else "these classes"
-    return [
-        f"For {named:.300} the selection is arbitrary: {partner} predicts {them} from nearly any selection of these "
-        f"texts, and an independent reader does not recover the class from the selected words.  They are not reasons "
-        f"for {them}."
-    ]
+Network = Mapping[str, str]
+"""The network that was trained on the selections, as fields of a note."""
+PREDICTOR: Network = {"network": "predictor"}
+"""Of a rationalizer."""
+APPROXIMATOR: Network = {"network": "approximator"}
+"""Of an explainer."""
 
 
-def _random_sentence(by_name: Mapping[str, Row]) -> list[str]:
+def _arbitrary_warning(classes: Iterable[ArbitraryClass], network: Network) -> list[Note]:
+    """One note about the classes whose selections are often arbitrary."""
+    frequent = [(item.label, item.arbitrary, item.n) for item in classes if item.is_frequent]
+    return [note(NoteCode.ARBITRARY_SELECTIONS, classes=frequent, **network)] if frequent else []
+
+
+def _random_warning(by_name: Mapping[str, Row]) -> list[Note]:
     """A warning about a rationalizer whose selections are no better than random words."""
     reader, random = by_name.get(READER), by_name.get(RANDOM_WORDS)
     if not reader or not random or reader.n < MIN_TEXTS or reader.value > min(random.value, 1 - MARGIN):
         return []
-    return [
-        f"The selection is not better than a random one: an independent reader is right in {percent(reader.value)} of "
-        f"the texts from the selected words, and in {percent(random.value)} from random words."
-    ]
+    return [note(NoteCode.SELECTION_LIKE_RANDOM, reader=reader.value, random_words=random.value)]
 
 
-def _unselected_sentence(by_name: Mapping[str, Row]) -> list[str]:
+def _unselected_warning(by_name: Mapping[str, Row]) -> list[Note]:
     """A warning about unselected words that predict better than the selected ones.
 
     Not of images, where the prediction from a few patches depends on the fill.
@@ -173,11 +165,7 @@ def _unselected_sentence(by_name: Mapping[str, Row]) -> list[str]:
         or _low(by_name, UNSELECTED) <= _high(selected)
     ):
         return []
-    return [
-        "The unselected words predict better than the selected ones: the black box predicts the same class from the "
-        f"unselected words in {percent(rest.value)} of the texts, and from the selected words in "
-        f"{percent(selected.value)}.  The selection is not the evidence, or only a part of it: compare a larger k."
-    ]
+    return [note(NoteCode.UNSELECTED_PREDICTS_BETTER, unselected=rest.value, selected=selected.value)]
 
 
 def by_measure(rows: Sequence[Row]) -> dict[str, Row]:
@@ -195,22 +183,10 @@ def has_leakage(by_name: Mapping[str, Row]) -> bool:
     return READER in by_name and GAP in gaps and all(_low(by_name, name) > MARGIN for name in gaps)
 
 
-def leakage_sentence(
-    by_name: Mapping[str, Row], partner: str, advice: str = "", target: str = "the predicted class"
-) -> str:
-    """The warning.  `partner`: the network that was trained on the selections; `target`: what both predict."""
-    random = f", {percent(by_name[RANDOM_WORDS].value)} from random words" if RANDOM_WORDS in by_name else ""
-    box = (
-        f" and {percent(by_name[BLACK_BOX_GAP].value)} more often than the black box"
-        if BLACK_BOX_GAP in by_name
-        else ""
-    )
-    return (
-        f"Label leakage: from the selected words {partner} recovers {target} {percent(by_name[GAP].value)} more often "
-        f"than an independent reader{box}, with equal class weights (accuracy of the reader: "
-        f"{percent(by_name[READER].value)}{random}).  The choice of words carries the label, not their meaning: do not "
-        f"read them as reasons.{advice}"
-    )
+def _leakage(by_name: Mapping[str, Row], network: Network) -> Note:
+    measures = {"gap": GAP, "reader": READER, "black_box_gap": BLACK_BOX_GAP, "random_words": RANDOM_WORDS}
+    values = {name: by_name[measure].value for name, measure in measures.items() if measure in by_name}
+    return note(NoteCode.LABEL_LEAKAGE, **values, **network)
 
 
 def read_sentence(rows: Sequence[Row]) -> str:
@@ -225,21 +201,6 @@ def read_sentence(rows: Sequence[Row]) -> str:
         "An independent reader recovers the predicted class from the selected words in "
         f"{percent(by_name[READER].value)} of {by_name[READER].n:,} held-out texts "
         f"({'; '.join([', '.join(class_shares), ', '.join(base)])})."
-    )
-
-
-def _advice(row: Row) -> str:
-    """The mitigation, unless it was used already."""
-    if row.settings.get("mitigation") == MITIGATION or row.settings.get("explainer") == "ail":
-        return ""
-    return f"  Fit again with --mitigation {MITIGATION}."
-
-
-def _black_box_warning(by_name: Mapping[str, Row]) -> str:
-    return (
-        "The black box does not predict the same from the selected words: it predicts the same class in "
-        f"{percent(by_name[POST_HOC].value)} of the texts, the explainer's approximator in "
-        f"{percent(by_name[FIDELITY].value)}.  The words suffice for the approximator, not the black box."
     )
 
 

@@ -128,7 +128,8 @@ def add_audit_to_card(page: str, report: Report, day: date) -> str:
     """Replace the audit section of a card; keep everything else."""
     rows = report.main_rows
     warnings = (f"**Warning:** {_line(problem.sentence)}" for problem in report.health)
-    notes = [*(line for line in warnings if line not in page.partition(BEGIN)[0]), *map(_line, report.notes)]
+    unknown = [line for line in warnings if line not in page.partition(BEGIN)[0]]
+    notes = [*unknown, *(_line(note.sentence) for note in report.notes)]
     settings = rows[0].settings if rows else {}
     texts = report.facts.get("texts", "some texts")
     part = AUDIT.format(

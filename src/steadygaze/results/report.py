@@ -24,6 +24,7 @@ from steadygaze.results.evaluation import Evaluation
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.formatting import explainer_name, short_number
 from steadygaze.results.health import HEALTHY, Health
+from steadygaze.results.note import Note
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
 from steadygaze.results.report_file import read_file as read_report_file
@@ -79,8 +80,8 @@ class Report(SavedResult):
     """Name of a plot -> its points; see report/plot_data.py."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Facts about the audit.  "explanation" is the explainer that the verdicts rate."""
-    notes: tuple[str, ...] = ()
-    """Answers, which start with the icon of the answer, and warnings."""
+    notes: tuple[Note, ...] = ()
+    """Answers and warnings."""
     measures: Mapping[str, Fact] = field(default_factory=dict)
     """Measure -> its description, by full name (jensen-shannon/noise) or by the part before the slash."""
     probes: Mapping[str, str] = field(default_factory=dict)
@@ -280,7 +281,7 @@ class Report(SavedResult):
             "properties": [json_values(asdict(item)) for item in self.properties],
             "probes": dict(self.probes),
             "sections": dict(self.sections),
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
             "command": list(self.command),
             "versions": dict(self.versions),
             "date": self.date,

@@ -14,6 +14,7 @@ from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.untrusted_files import decode, parse_json, read_bytes
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation, Explanations
+from steadygaze.results.note import Note
 from steadygaze.results.row import SCHEMA, Row, Shift
 
 R = TypeVar("R")
@@ -38,7 +39,11 @@ def read(kind: type[R], values: Any) -> R:
     if isinstance(values, Mapping):
         values = {key: value for key, value in values.items() if (key, value) not in GENERATOR.items()}
     _check_outline(kind, values)
-    content: dict[str, Any] = {**values, "rows": tuple(map(Row.from_dict, values["rows"]))}
+    content: dict[str, Any] = {
+        **values,
+        "rows": tuple(map(Row.from_dict, values["rows"])),
+        "notes": tuple(map(Note.from_dict, values["notes"])),
+    }
     content.pop("schema")
     content["evaluation"] = _evaluation(values["evaluation"])
     try:
@@ -51,7 +56,8 @@ def read(kind: type[R], values: Any) -> R:
         errors = tuple(map(_with_error_labels, report.evaluation.errors))
         report = replace(report, evaluation=replace(report.evaluation, errors=errors))
     # A value that was coerced or dropped was not written by steadygaze: writing the report again shows it.
-    if (place := _difference(report.to_dict(), {**GENERATOR, **values})) is not None:
+    written = _without_sentences(report.to_dict())
+    if (place := _difference(written, _without_sentences({**GENERATOR, **values}))) is not None:
         raise UserError(f"{place} is not as steadygaze writes it")
     return cast(R, report)
 
@@ -69,8 +75,9 @@ def _check_outline(kind: Any, values: Any) -> None:
         raise UserError(_other_schema(schema, values.get("versions")))
     if differing := {"schema", *(field.name for field in fields(kind))} ^ values.keys():
         raise UserError(f"the key {min(differing)!r} is {'unknown' if min(differing) in values else 'missing'}")
-    if not isinstance(values["rows"], list):
-        raise UserError(f"rows: found {values['rows']!r:.80}; it must be a list")
+    for name in ("rows", "notes"):
+        if not isinstance(values[name], list):
+            raise UserError(f"{name}: found {values[name]!r:.80}; it must be a list")
 
 
 def _other_schema(schema: int, versions: Any) -> str:
@@ -111,6 +118,19 @@ def _sentence(error: ValidationError) -> str:
         return f"{place} is missing"
     message = str(first["msg"]).removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
     return f"{place}: found {first['input']!r:.80}; {message}"
+
+
+SENTENCES = {"message": ("code", "kind"), "note": ("signature",)}
+"""Key of a rendered sentence -> the keys of data that it is rendered from.  Another version may word it otherwise."""
+
+
+def _without_sentences(values: Any) -> Any:
+    if isinstance(values, list):
+        return [_without_sentences(item) for item in values]
+    if not isinstance(values, dict):
+        return values
+    rendered = {key for key, sources in SENTENCES.items() if not values.keys().isdisjoint(sources)}
+    return {key: _without_sentences(item) for key, item in values.items() if key not in rendered}
 
 
 def _difference(first: Any, second: Any, place: str = "") -> str | None:

@@ -14,10 +14,11 @@ from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.output_paths import write_output
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.intervals import bootstrap_mean, finite_values, wilson_interval
+from steadygaze.results.note import Note
 
 Answer = Literal["yes", "undecided", "no", "not measured"]
 Better = Literal["higher", "lower", "neither"]
-SCHEMA = 4
+SCHEMA = 5
 """Schema of a report; incremented if its fields change."""
 
 
@@ -93,10 +94,12 @@ class Row:
     """95 % bootstrap interval; None: the score has none."""
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
     """Settings of the score: corpus, split, seed, version …"""
-    note: str = ""
-    """A remark about the score, such as the reason why it is not applicable."""
+    notes: tuple[Note, ...] = ()
+    """Remarks about the score."""
     caveat: Caveat | None = None
     """A limit of what the score shows; CAVEATS has it as a sentence."""
+    absent: Note | None = None
+    """Why the score is not applicable; None: it is."""
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal.  Rows without a value can be equal: NaN counts as equal to NaN.
@@ -109,12 +112,17 @@ class Row:
     @property
     def _comparable(self) -> tuple[Any, ...]:
         ends = self.interval and tuple(map(plain, self.interval))
-        return self.measure, plain(self.value), self.n, ends, self.settings, self.note, self.caveat
+        return self.measure, plain(self.value), self.n, ends, self.settings, self.notes, self.caveat, self.absent
 
     @property
     def key(self) -> MeasureKey:
         """The measure and the probe of `measure`."""
         return MeasureKey.parse(self.measure)
+
+    @property
+    def note(self) -> str:
+        """The reason why it is not applicable, or else the remarks, in words."""
+        return str(resolve_name("steadygaze.report.sentences:row_note")(self))
 
     @property
     def signature(self) -> str:
@@ -148,16 +156,18 @@ class Row:
         return {"measure": self.measure, "value": self.value, "low": low, "high": high, "n": self.n}
 
     def to_dict(self) -> dict[str, Any]:
-        """The score as values for JSON, with its signature.
+        """The score as values for JSON, with its signature and its notes in words.
 
         Returns
         -------
         dict
             NaN is None, and infinity a string.
         """
-        values = {**asdict(self), "value": plain(self.value), "signature": self.signature}
+        values = {**asdict(self), "value": plain(self.value), "note": self.note, "signature": self.signature}
         values["interval"] = None if self.interval is None else [plain(end) for end in self.interval]
         values["settings"] = {key: _word(value) for key, value in self.settings.items()}
+        values["notes"] = [note.to_data() for note in self.notes]
+        values["absent"] = None if self.absent is None else self.absent.to_data()
         return values
 
     @classmethod
@@ -177,11 +187,11 @@ class Row:
         if not isinstance(values, Mapping) or not isinstance(values.get("measure"), str):
             raise UserError(f"a row has a measure, a value and n; found {values!r:.80}")
         name = f"row {values['measure']!r:.80}"
-        if differing := {*cls.__slots__, "signature"} ^ values.keys():
+        if differing := {*cls.__slots__, "note", "signature"} ^ values.keys():
             problem = "unknown" if min(differing) in values else "missing"
             raise UserError(f"{name}: the key {min(differing)!r} is {problem}")
-        if not (isinstance(values["n"], int) and isinstance(values["note"], str)):
-            raise UserError(f"{name}: n must be a whole number and note a text")
+        if not (isinstance(values["n"], int) and isinstance(values["notes"], list | tuple)):
+            raise UserError(f"{name}: n must be a whole number and notes a list")
         if values["caveat"] is not None and values["caveat"] not in [*CAVEATS]:  # a list: it may not be hashable
             raise UserError(f"{name}: {unknown('caveat', values['caveat'], CAVEATS)}")
         if not _settings(values["settings"]):
@@ -192,8 +202,9 @@ class Row:
             values["n"],
             _interval(values["interval"], name),
             dict(values["settings"]),
-            values["note"],
+            tuple(map(Note.from_dict, values["notes"])),
             values["caveat"],
+            None if values["absent"] is None else Note.from_dict(values["absent"]),
         )
         if values["signature"] != row.signature:
             raise UserError(f"{name}: its signature is {values['signature']!r:.200}, and should be {row.signature!r}")
@@ -412,7 +423,7 @@ def mean_row(
     values: Sequence[float],
     settings: Mapping[str, str | int | float] | None = None,
     *,
-    note: str = "",
+    notes: tuple[Note, ...] = (),
     seed: int = 0,
     proportion: bool = False,
 ) -> Row:
@@ -426,4 +437,4 @@ def mean_row(
         interval = wilson_interval(int(sample.sum()), len(sample))
     elif len(sample) > 1:
         interval = bootstrap_mean(values, seed=seed)
-    return Row(measure, float(sample.mean()), len(sample), interval, settings or {}, note)
+    return Row(measure, float(sample.mean()), len(sample), interval, settings or {}, notes)

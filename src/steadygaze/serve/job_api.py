@@ -232,7 +232,7 @@ async def audit_report(identifier: Identifier, request: Request) -> Answer:
     return {
         "health": report.health.to_list(),
         "facts": dict(report.facts),
-        "notes": list(report.notes),
+        "notes": [note.to_dict() for note in report.notes],
         "verdicts": verdicts,
         "rows": result.numbers(),
         "texts": len(result.texts),

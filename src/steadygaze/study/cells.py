@@ -32,6 +32,7 @@ from steadygaze.properties.audit_case import AuditCase, Rows
 from steadygaze.properties.audit_case import saliency_divergence as distance
 from steadygaze.properties.property import Property
 from steadygaze.results.audit_config import Runtime
+from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, ValueKey
 from steadygaze.study.cell_record import Cell, Output, gpu_share
@@ -141,13 +142,13 @@ class StudyCell:
             return None
         return self.values[LABEL].astype(np.int64), self.values[PREDICTED].astype(np.int64)
 
-    def values_of(self, measure: str) -> NDArray[np.float64] | str:
+    def values_of(self, measure: str) -> NDArray[np.float64] | Note:
         """(N,) for a value per text, (1,) for one of the whole split; else the reason why there is none."""
         row = self.report.find(measure)
         if row is None:
-            return "not applicable, because it was not measured"
+            return Note(NoteCode.NOT_MEASURED)
         if not np.isfinite(row.value):
-            return row.note
+            return row.absent or Note(NoteCode.NOT_MEASURED)
         for explainer in (self.report.facts["explanation"], None):
             if (key := ValueKey(row.key, explainer)) in self.values:
                 return self.values[key]

@@ -17,6 +17,7 @@ from steadygaze.results.evaluation import is_at_chance
 from steadygaze.results.formatting import count_text
 from steadygaze.results.health import HEALTHY, MODEL, Health, HealthProblem, ProblemKind
 from steadygaze.results.intervals import RESAMPLES, Interval, Values
+from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import Answer, Row
 from steadygaze.study.cells import StudyCell
 from steadygaze.study.compare_config import BETWEEN, COLLAPSED, CompareConfig
@@ -116,7 +117,7 @@ def technique_results(
         for technique, of_seeds in cells.items()
         for column in columns()
     }
-    values = {place: score for place, score in scores.items() if not isinstance(score, str)}
+    values = {place: score for place, score in scores.items() if not isinstance(score, Note)}
     intervals, differences = mean_intervals(values), tested_differences(_differences(values, next(iter(cells))))
     _resample_macro_f1(cells, intervals, differences)
     results = []
@@ -152,15 +153,15 @@ def mark(column: Column, difference: Difference | None, collapsed: bool) -> Mark
     return "bought" if column.stability and collapsed else "better"
 
 
-def _matrix(column: Column, cells: Sequence[StudyCell], seed_divergence: Arrays) -> Values | str:
+def _matrix(column: Column, cells: Sequence[StudyCell], seed_divergence: Arrays) -> Values | Note:
     """(S,N) for a value per text, (S,1) for one of the whole split; else the reason why there is none."""
     if column.key == BETWEEN:
         pairs = {key.models: values for key, values in seed_divergence.items() if key.models is not None}
-        return by_model(pairs, len(cells)) if pairs else f"not applicable, because {ALONE}"
+        return by_model(pairs, len(cells)) if pairs else ALONE
     rows = []
     for cell in cells:
-        if isinstance(values := cell.values_of(column.measure), str):
-            return f"{cell.name}: {values}"
+        if isinstance(values := cell.values_of(column.measure), Note):
+            return note(NoteCode.IN_CELL, technique=cell.technique, seed=cell.seed, reason=values)
         rows.append(values)
     return np.stack(rows)
 
@@ -200,21 +201,22 @@ def bounded(measure: str, interval: Interval | None) -> Interval | None:
     return interval and (max(interval[0], low), min(interval[1], high))
 
 
-def _row(measure: str, cells: Sequence[StudyCell], values: Values | str, interval: Interval | None) -> Row:
+def _row(measure: str, cells: Sequence[StudyCell], values: Values | Note, interval: Interval | None) -> Row:
     """A row with the settings that all models share."""
     first = cells[0].report.find(measure)
     settings = {} if first is None else {k: v for k, v in first.settings.items() if k not in ONE_MODEL}
     settings["seeds"] = "+".join(str(cell.seed) for cell in cells)
-    if isinstance(values, str):
-        return Row(measure, math.nan, 0, None, settings, values)
+    if isinstance(values, Note):
+        return Row(measure, math.nan, 0, None, settings, absent=values)
     texts = int(np.isfinite(values).any(0).sum()) if values.shape[1] > 1 or first is None else first.n
     missing = values.shape[1] - texts if values.shape[1] > 1 else 0
-    return Row(measure, mean(values), texts, interval, settings, f"left out: {missing:,} texts" if missing else "")
+    left_out = (note(NoteCode.LEFT_OUT, left=missing),) if missing else ()
+    return Row(measure, mean(values), texts, interval, settings, left_out)
 
 
 def _collapsed(cell: StudyCell) -> bool | None:
     values = cell.values_of(COLLAPSED)
-    return None if isinstance(values, str) else bool(values[0] > 0)
+    return None if isinstance(values, Note) else bool(values[0] > 0)
 
 
 def _health(technique: str, cells: Sequence[StudyCell]) -> Health:

@@ -23,7 +23,9 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import OnProgress
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.estimator import resumable_training
+from steadygaze.report.sentences import NOT_APPLICABLE
 from steadygaze.results.intervals import Interval, Values
+from steadygaze.results.note import Note
 from steadygaze.results.report import Report
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
 from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, gpu_share
@@ -346,9 +348,9 @@ def _matrix(measure: str, cells: Sequence[StudyCell], between: Path) -> Values |
         return by_model(_pairs(between), len(cells)) if len(cells) > 1 else "it needs two seeds"
     arrays = [cell.values_of(measure) for cell in cells]
     for values in arrays:
-        if isinstance(values, str):
-            return values
-    return np.stack([values for values in arrays if not isinstance(values, str)])
+        if isinstance(values, Note):
+            return NOT_APPLICABLE.format(values.sentence)
+    return np.stack([values for values in arrays if not isinstance(values, Note)])
 
 
 def _pairs(between: Path) -> dict[tuple[int, int], Values]:
@@ -366,7 +368,7 @@ def _cell_scores(block: Block, cells: Mapping[str, list[StudyCell]], place: Path
             record = read_object_or_empty(StudyFolder(place).cell(technique, cell.seed) / RECORD)
             arrays = {measure: cell.values_of(measure) for measure in block.measures}
             scores = {
-                measure: float(seed_means(values)) for measure, values in arrays.items() if not isinstance(values, str)
+                measure: float(seed_means(values)) for measure, values in arrays.items() if not isinstance(values, Note)
             }
             if own := [values for pair, values in pairs.items() if number in pair]:
                 scores[str(BETWEEN)] = mean(np.stack(own))

@@ -52,7 +52,7 @@ def findings_by(protocol: Protocol, case: AuditCase, explainer: str = "attention
 
 def absences(protocol: Protocol, case: AuditCase) -> dict[tuple[str, str | None], str]:
     """Why there is no number, by measure and explainer."""
-    return {(finding.measure, finding.explainer): finding.absent for finding in protocol(case) if finding.absent}
+    return {(finding.measure, finding.explainer): str(finding.absent) for finding in protocol(case) if finding.absent}
 
 
 def row_of(data: Data, row: int) -> Data:

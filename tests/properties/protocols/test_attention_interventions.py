@@ -186,7 +186,7 @@ def test_random_words_alone_are_no_explanation_to_be_held_against_anything():
         attention_interventions, case_of(cached_classifier(), split(), PLAN, random=EXPLAINERS["random"]())
     )
     assert {reasons[name, None] for name in REWEIGHED} == {"the attention is not among the audited explainers"}
-    assert {reasons[name, None] for name in RANDOMIZED} == {ONLY_RANDOM}
+    assert {reasons[name, None] for name in RANDOMIZED} == {str(ONLY_RANDOM)}
 
 
 # --- models of which everything is known

@@ -11,12 +11,12 @@ from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.properties.measures.shortcut_measures import class_gap
 from steadygaze.properties.protocols.default_tokens import (
-    CONTEXTUAL,
     PLACES,
     default_token_attention,
     default_tokens,
     retrain_with_default_tokens,
 )
+from steadygaze.results.note import Note, NoteCode
 from steadygaze.techniques.mask_neutral import MaskNeutral
 
 SPLIT = TEXTS, LABELS
@@ -86,8 +86,8 @@ def test_the_users_model_is_left_alone():
 
 
 def test_a_note_explains_the_mass_if_hidden_states_depend_on_their_neighbors(trained_findings):
-    assert {finding.note for finding in trained_findings.values()} == {CONTEXTUAL}
-    assert {finding.note for finding in findings_of(model("average", epochs=1)).values()} == {""}
+    assert {finding.notes for finding in trained_findings.values()} == {(Note(NoteCode.CONTEXTUAL_DEFAULT_TOKENS),)}
+    assert {finding.notes for finding in findings_of(model("average", epochs=1)).values()} == {()}
 
 
 @pytest.mark.slow

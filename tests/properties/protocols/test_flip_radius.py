@@ -17,7 +17,7 @@ from steadygaze.data.batches import Data
 from steadygaze.explainers.attention import Attention
 from steadygaze.models.inference import Capability, Model
 from steadygaze.perturbations.gradient_ascent import embedding_norm
-from steadygaze.properties.audit_case import AuditCase, Finding
+from steadygaze.properties.audit_case import NO_LABELS, AuditCase, Finding, lacks
 from steadygaze.properties.measures.faithfulness_measures import LARGEST, RADII, SHARES
 from steadygaze.properties.protocols.flip_radius import GROWTH, ROUNDS, SMALLEST, flip_radius, worst
 from steadygaze.properties.protocols.flip_radius import smallest as smallest_in
@@ -183,7 +183,9 @@ def test_an_explainer_that_knows_the_decisive_word_is_better_than_random_and_ano
     own = findings["flip-radius", "known"].values - findings["flip-radius", "random"].values
     torch.testing.assert_close(findings["flip-radius/above-random", "known"].values, own)
     assert findings["flip-radius", "known"].settings == {"sizes": "10,20,50%", "largest": LARGEST}
-    assert findings["flip-radius", "aside"].note.endswith("of 40 texts does not flip within 8 at every size")
+    assert (
+        findings["flip-radius", "aside"].notes[0].sentence.endswith("of 40 texts does not flip within 8 at every size")
+    )
 
 
 def test_random_words_are_those_of_the_explainer_called_random_where_there_is_one():
@@ -209,11 +211,9 @@ def test_it_is_measured_on_a_sample_independent_of_batch_and_order():
 def test_a_black_box_has_no_vectors_to_move_and_texts_without_labels_no_wrong_answer():
     data = Data(ragged(["www"] * 3))
     findings = findings_in(AuditCase(BlackBox(), data, {"one": ConstantExplainer(torch.rand(3, 3))}))
-    assert {finding.absent for finding in findings.values()} == {
-        "the model is a black box: its word vectors cannot be perturbed"
-    }
+    assert {finding.absent for finding in findings.values()} == {lacks("embeddings")}
     findings = findings_in(AuditCase(Sums(), data, {"one": ConstantExplainer(torch.rand(3, 3))}))
-    assert findings["seat-sensitivity", None].absent == "the texts have no labels"
+    assert findings["seat-sensitivity", None].absent == NO_LABELS
     assert not findings["flip-radius", "one"].absent
 
 

@@ -14,18 +14,16 @@ from steadygaze.data.corpus import Corpus
 from steadygaze.properties import row_names
 from steadygaze.properties.audit_case import NO_LABELS, interlocking_not_applicable
 from steadygaze.properties.protocols.interlocking import (
-    ANSWERS,
     BIASED,
-    BY_RATIONALE,
-    BY_SELECTION,
     INTERLOCKING_MEASURES,
     INTERLOCKING_NEEDS_TRAIN,
     SELECTS,
     SKEWED,
     interlocking,
-    interlocking_sentence,
+    interlocking_note,
     read,
 )
+from steadygaze.report.sentences import ELSEWHERE, INTERLOCKING_ANSWERS, TRAINING_NAMES
 from steadygaze.techniques.rnp import Rnp
 
 EXAMPLES = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)]
@@ -53,7 +51,7 @@ def test_both_are_numbers_beside_that_of_the_model_as_it_is(report):
         assert "interlock" in rows[name].note
         assert f"of the 24 {BY_RATIONALE}" in rows[name].note
         assert "its accuracy is " in rows[name].note
-    assert sum("lock" in note for note in report.notes) == 2
+    assert sum("lock" in str(note) for note in report.notes) == 2
 
 
 def test_they_are_those_of_models_trained_by_hand(report):
@@ -126,7 +124,7 @@ def test_without_labels_nothing_is_trained_and_too_many_classes_have_no_tokens(m
     many = [f"class {i}" for i in range(11)] + ["class 0"]
     clf = tiny("bigru", technique="a2r").fit(TEXTS, many * 2)
     lured, _ = interlocking(clf, (TEXTS, many * 2), [Example("a b . c d .", "class 1")], 1)
-    assert "this corpus has 11 classes and needs a different token for each" in lured.absent
+    assert "this corpus has 11 classes and needs a different token for each" in lured.absent.sentence
 
 
 def test_texts_to_train_on_have_the_labels_of_the_model(monkeypatch):
@@ -185,9 +183,9 @@ def test_a_model_that_cannot_interlock_is_reported_with_the_reason():
     words = sg.audit(fitted("rnp tokens"), TEXTS, LABELS, train=SPLIT, **few)
     assert all("words, not sentences" in words.find(name).note for name in INTERLOCKING_MEASURES)
     reason = "the model selects words, not sentences: the training texts were not used."
-    assert f"Interlocking was not tested, because {reason}" in words.notes
-    assert SELECTS in words.find("accuracy/uniform").note
-    assert SELECTS in words.find("class-gap/default-tokens").note
+    assert f"Interlocking was not tested, because {reason}" in map(str, words.notes)
+    assert words.find("accuracy/uniform").absent == SELECTS
+    assert words.find("class-gap/default-tokens").absent == SELECTS
 
 
 def test_epochs_are_checked():
@@ -201,6 +199,15 @@ def ones(share: float, n: int = 40) -> torch.Tensor:
 
 
 EVERY = torch.ones(40, dtype=torch.bool)
+
+
+BY_RATIONALE, BY_SELECTION = ELSEWHERE["rationale"], ELSEWHERE["selection"]
+
+
+def sentence_of(*arguments) -> tuple[str, str]:
+    """The answer, and its sentence without the training."""
+    remark = interlocking_note(SKEWED, *arguments)
+    return remark.fields["answer"], remark.sentence.removeprefix(f"{TRAINING_NAMES['skewed']}, ")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +228,7 @@ EVERY = torch.ones(40, dtype=torch.bool)
 )
 def test_the_whole_interval_decides(taken, answer, begins):
     """The normal interval of a share p of 40 is p ± 1.96 √(p (1 − p) / 40)."""
-    result, sentence = interlocking_sentence(ones(taken), ones(0.9), 0.5, (EVERY, BY_RATIONALE))
+    result, sentence = sentence_of(ones(taken), ones(0.9), 0.5, (EVERY, "rationale"))
     assert result == answer
     assert sentence.startswith(begins)
 
@@ -230,16 +237,10 @@ def test_the_whole_interval_decides(taken, answer, begins):
 def test_more_texts_turn_a_doubt_into_an_answer():
     """85 % and 80 % of 2,000: ± 1.6 % and 1.8 %."""
     every, right = torch.ones(2000, dtype=torch.bool), ones(0.9, 2000)
-    assert interlocking_sentence(ones(0.85, 2000), right, 0.5, (every, BY_RATIONALE))[1].startswith("it interlocks: ")
-    assert interlocking_sentence(ones(0.8, 2000), right, 0.5, (every, BY_RATIONALE))[1].startswith(
-        "interlocking is undecided"
-    )
-    assert interlocking_sentence(ones(0.3, 2000), right, 0.5, (every, BY_RATIONALE))[1].startswith(
-        "interlocking is undecided"
-    )
-    assert interlocking_sentence(ones(0.25, 2000), right, 0.5, (every, BY_RATIONALE))[1].startswith(
-        "it does not interlock: "
-    )
+    assert sentence_of(ones(0.85, 2000), right, 0.5, (every, "rationale"))[1].startswith("it interlocks: ")
+    assert sentence_of(ones(0.8, 2000), right, 0.5, (every, "rationale"))[1].startswith("interlocking is undecided")
+    assert sentence_of(ones(0.3, 2000), right, 0.5, (every, "rationale"))[1].startswith("interlocking is undecided")
+    assert sentence_of(ones(0.25, 2000), right, 0.5, (every, "rationale"))[1].startswith("it does not interlock: ")
 
 
 @pytest.mark.parametrize(
@@ -259,8 +260,8 @@ def test_a_model_that_may_have_learned_nothing_is_not_reported_as_free_of_interl
         (0.5, "interlocking is undecided", "and"),
         (1.0, "it interlocks", "and"),
     ):
-        result, sentence = interlocking_sentence(ones(taken), ones(right), guessed, (EVERY, BY_RATIONALE))
-        assert ANSWERS[result] == answer
+        result, sentence = sentence_of(ones(taken), ones(right), guessed, (EVERY, "rationale"))
+        assert INTERLOCKING_ANSWERS[result] == answer
         doubt = "; " if learned else f", {link} it may have learned nothing: "
         assert sentence.startswith(f"{answer}: it selects the first sentence of {percent(taken)} (")
         assert f"{BY_RATIONALE}{doubt}its accuracy is {percent(right)} (" in sentence
@@ -269,7 +270,7 @@ def test_a_model_that_may_have_learned_nothing_is_not_reported_as_free_of_interl
 
 def test_texts_in_which_the_first_sentence_is_right_do_not_count():
     """Of 40 it selects the first sentence of 30, and should of these: of the other 10 it takes none."""
-    _, sentence = interlocking_sentence(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, BY_SELECTION))
+    _, sentence = sentence_of(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, "selection"))
     assert sentence.startswith(
         f"it does not interlock: it selects the first sentence of 0 % (0 % to 0 %) of the 10 {BY_SELECTION}; "
     )
@@ -279,7 +280,7 @@ def test_a_few_texts_decide_nothing():
     """Of 40 the reason is elsewhere in 9, of which 2 have no second sentence."""
     first = ones(1.0)
     first[38:] = torch.nan
-    result, sentence = interlocking_sentence(first, ones(0.9), 0.5, (torch.arange(40) >= 31, BY_RATIONALE))
+    result, sentence = sentence_of(first, ones(0.9), 0.5, (torch.arange(40) >= 31, "rationale"))
     assert result == "undecided"
     assert sentence.startswith(f"interlocking is undecided: 7 of 8 required {BY_RATIONALE}; its accuracy is 90 %")
 
@@ -290,13 +291,14 @@ def test_known_rationales_determine_which_texts_count(monkeypatch):
     monkeypatch.setattr("steadygaze.properties.protocols.interlocking._retrain", lambda *_: again.stored_)
     reason = torch.tensor([0.0] * 10 + [1.0] * 12 + [torch.nan] * 2)
     assert all(
-        f"of the 10 {BY_RATIONALE}" in finding.note for finding in interlocking(again, SPLIT, EXAMPLES, 1, reason)
+        f"of the 10 {BY_RATIONALE}" in str(*finding.notes)
+        for finding in interlocking(again, SPLIT, EXAMPLES, 1, reason)
     )
     usual = int((read(again.stored_, EXAMPLES)[0] == 0).sum())
     assert 8 <= usual < 24
     _, skewed = interlocking(again, SPLIT, EXAMPLES, 1)
-    assert f"it selects the first sentence of 0 % (0 % to 0 %) of the {usual} {BY_SELECTION}" in skewed.note
+    assert f"it selects the first sentence of 0 % (0 % to 0 %) of the {usual} {BY_SELECTION}" in str(*skewed.notes)
     share = sum(again.predict(TEXTS) == LABELS) / 24
-    assert f"its accuracy is {percent(share)} (" in skewed.note
-    assert skewed.note.endswith("the share of the most frequent label 50 %")
+    assert f"its accuracy is {percent(share)} (" in str(*skewed.notes)
+    assert str(*skewed.notes).endswith("the share of the most frequent label 50 %")
     assert set(INTERLOCKING_MEASURES) <= set(row_names())

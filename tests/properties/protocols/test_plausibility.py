@@ -122,7 +122,7 @@ def test_neither_the_order_of_the_texts_nor_how_many_are_compared_at_once_matter
 def test_without_annotations_every_measure_has_the_reason(rationales):
     findings = findings_in(case_of(torch.rand(2, 4), rationales, [4, 4]))
     assert {finding.absent for finding in findings.values()} == {NO_RATIONALES}
-    assert "--rationales" in NO_RATIONALES
+    assert "--rationales" in NO_RATIONALES.sentence
 
 
 def test_one_marked_text_has_no_interval():

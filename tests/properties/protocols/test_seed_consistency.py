@@ -14,8 +14,10 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.properties.protocols.stability import not_comparable, seed_consistency
 from steadygaze.results.audit_config import ProbeConfig
+from steadygaze.results.note import text_note
 
 MEASURES = ("prediction-change/seeds", "label-flip/seeds", "jensen-shannon/seeds", "top-k-overlap/seeds")
+OTHERWISE = text_note("it was trained otherwise")
 
 
 def _three(data, k=1):
@@ -103,14 +105,14 @@ def test_how_many_texts_are_read_at_once_and_their_order_change_nothing():
 
 def test_models_not_trained_alike_have_numbers_under_another_name_and_the_question_has_none():
     inputs = list(seed_consistency(_three(toy()[0])))
-    result = list(not_comparable(inputs, "it was trained otherwise"))
+    result = list(not_comparable(inputs, OTHERWISE))
     assert [finding.measure for finding in result] == [name.replace("seeds", "others") for name in MEASURES] + list(
         MEASURES
     )
     for finding, other in zip(inputs, result[:4], strict=True):
         assert finding.values.equal(other.values)
-        assert other == replace(finding, measure=other.measure, values=other.values, note="it was trained otherwise")
-    assert {finding.absent for finding in result[4:]} == {"it was trained otherwise"}
+        assert other == replace(finding, measure=other.measure, values=other.values, notes=(OTHERWISE,))
+    assert {finding.absent for finding in result[4:]} == {OTHERWISE}
 
 
 def test_one_model_alone_is_reported_as_alone():

@@ -34,6 +34,7 @@ from steadygaze.properties.protocols.flip_radius import flip_radius
 from steadygaze.properties.protocols.plausibility import plausibility
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.results.audit_config import Runtime
+from steadygaze.results.note import text_note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 
@@ -70,9 +71,9 @@ def test_which_texts_those_are():
 def test_they_are_left_out_and_counted_in_the_note():
     case, gone = written(WEIGHTS), texts_without_selection(written(WEIGHTS), "chosen")
     values = torch.tensor([0.25, torch.nan, 0.5, 1.0])
-    result = drop_texts(case, Finding("normalized-entropy", values, "chosen", note="before"), gone)
+    result = drop_texts(case, Finding("normalized-entropy", values, "chosen", notes=(text_note("before"),)), gone)
     assert result.values.tolist() == pytest.approx([0.25, torch.nan, torch.nan, 1.0], nan_ok=True)
-    assert result.note == "before; left out: 1 of 4 texts with an empty selection"
+    assert list(map(str, result.notes)) == ["before", "left out: 1 of 4 texts with an empty selection"]
     kept = Finding("label-flip/noise", values)
     assert drop_texts(case, kept, texts_without_selection(case, "")) is kept
     every = written(0 * WEIGHTS)
@@ -201,7 +202,7 @@ def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_
         if of_selection(measure):
             assert (row.n, row.value) == (12, 0 if measure != "first-sentence/rationales" else row.value)
         else:
-            assert (row.n, row.note) == (0, f"not applicable, because {NONE}"), measure
+            assert (row.n, row.absent) == (0, NONE), measure
     assert {verdict.answer for verdict in report.verdicts} == {"not measured"}
     assert NONE in report.to_html()
     assert not {"gradient", "seeds"} & report.plots.keys()
@@ -246,4 +247,4 @@ def test_what_is_selected_no_more_once_a_text_is_shuffled_is_left_out_and_counte
     result = {finding.measure: finding for finding in shortcut_leakage(case)}["position-leak/shuffled"]
     missing = int(result.values.isnan().sum()) - int(texts_without_selection(case, "chosen").sum())
     assert missing > 20
-    assert result.note == f"{missing} texts have an empty selection once they are shuffled"
+    assert str(*result.notes) == f"{missing} texts have an empty selection once they are shuffled"

@@ -21,7 +21,7 @@ from steadygaze.properties.protocols.selection import (
     FIRST,
     FIRST_RATIONALE,
     MICRO,
-    NO_SENTENCES,
+    NO_SENTENCE_ENDS,
     NOTHING_SELECTS,
     SIZE,
     rationale_agreement,
@@ -94,7 +94,7 @@ def test_findings_without_rationales_or_sentences_give_the_reason():
     findings = findings_by(selection, case_of(rationales=None))
     assert findings[FIRST_RATIONALE].absent == NO_RATIONALES
     findings = findings_by(selection, case_of(first=None))
-    assert (findings[FIRST].absent, findings[FIRST_RATIONALE].absent) == (NO_SENTENCES, NO_SENTENCES)
+    assert (findings[FIRST].absent, findings[FIRST_RATIONALE].absent) == (NO_SENTENCE_ENDS, NO_SENTENCE_ENDS)
     assert findings["selected-share"].values is not None
 
 
@@ -133,4 +133,4 @@ def test_always_the_same_sentence_is_called_collapsed_by_an_audit_too(place, col
         rows.append([word for part in parts for word in part])
     result = {finding.measure: finding for finding in shortcut_leakage(rational(rows))}["collapsed"]
     assert result.value == collapsed
-    assert ("position of a sentence" in result.note) == bool(collapsed)
+    assert ("position of a sentence" in " ".join(map(str, result.notes))) == bool(collapsed)

@@ -79,8 +79,10 @@ def test_three_texts_by_hand():
         whole = [*values, torch.nan]  # a text without a word has no number
         assert findings[measure].values.tolist() == pytest.approx(whole, nan_ok=True), measure
     for measure in ("position-leak", "position-leak/shuffled"):
-        assert findings[measure].absent.startswith("the position leak needs two classes")
-        assert findings[measure].absent.endswith("for at least 20 distinct texts, found 1 of '0', 1 of '1', 0 of '2'")
+        assert findings[measure].absent.sentence.startswith("the position leak needs two classes")
+        assert findings[measure].absent.sentence.endswith(
+            "for at least 20 distinct texts, found 1 of '0', 1 of '1', 0 of '2'"
+        )
 
 
 def test_a_text_whose_sentences_nobody_marked_has_no_first_one():
@@ -93,8 +95,8 @@ def test_a_text_whose_sentences_nobody_marked_has_no_first_one():
 
 def test_unknown_facts_are_reported_as_absent():
     findings = findings_in(replace(three(), blank=None, first=None))
-    assert {findings[name].absent for name in MEASURES[2:4]} == {"the tokens without content are unknown"}
-    assert {findings[name].absent for name in FIRST} == {"the sentence boundaries are unknown"}
+    assert {str(findings[name].absent) for name in MEASURES[2:4]} == {"the tokens without content are unknown"}
+    assert {str(findings[name].absent) for name in FIRST} == {"the sentence boundaries are unknown"}
     findings = findings_in(replace(three(), rationales=None))
     assert findings["first-sentence-share/above-rationale"].absent == NO_RATIONALES
     assert findings["first-sentence-share"].values is not None
@@ -165,7 +167,7 @@ def test_each_kind_of_uninformative_attention_is_detected_by_its_measure(kind, l
         leak = findings[measure].values.mean().item()
         assert leak > 0.25 if leaks else abs(leak) < 0.03
     assert findings["collapsed"].value == collapsed
-    assert bool(findings["collapsed"].note) == bool(collapsed)
+    assert bool(findings["collapsed"].notes) == bool(collapsed)
     assert findings["collapsed"].settings["n"] == 120
 
 
@@ -292,7 +294,7 @@ def test_an_explainer_measured_on_a_sample_is_rated_on_the_sample():
 
 def test_texts_of_one_word_leave_nothing_to_choose():
     findings = findings_in(case_of(torch.ones(60, 3), torch.arange(60) % 2, [1] * 60))
-    assert findings["collapsed"].absent == "no text has two words"
+    assert str(findings["collapsed"].absent) == "no text has two words"
     assert findings["position-leak"].values.abs().max() < 1e-9
 
 

@@ -10,7 +10,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
-from steadygaze.properties.audit_case import Finding
+from steadygaze.properties.audit_case import NO_LABELS, Finding
 from steadygaze.properties.protocols.wiegreffe_pinter import attention_necessity, same_labels
 
 SPLIT = TEXTS, LABELS
@@ -78,7 +78,7 @@ def test_without_labels_the_missing_accuracy_is_reported(clf):
         "accuracy/uniform",
         "accuracy/above-uniform",
     }
-    assert findings["accuracy/uniform"].absent == "the texts have no labels"
+    assert findings["accuracy/uniform"].absent == NO_LABELS
 
 
 def test_other_training_texts_than_the_models_own_are_refused(clf):

@@ -31,7 +31,6 @@ from steadygaze.core.maths.distributions import jensen_shannon, normalize
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import has_extension_points
-from steadygaze.models.inference import MISSING_CAPABILITY as MISSING_CAPABILITY
 from steadygaze.models.inference import Capability, Model, inference, with_gradients
 from steadygaze.perturbations.gradient_ascent import ascend, embedding_std
 from steadygaze.perturbations.word_removal import row_chunks, take_rows, text_key

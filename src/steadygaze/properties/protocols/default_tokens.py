@@ -36,6 +36,7 @@ from steadygaze.models.inference import Model
 from steadygaze.properties.audit_case import Finding
 from steadygaze.properties.measures.shortcut_measures import class_gap, default_mass
 from steadygaze.results.intervals import bootstrap_statistic
+from steadygaze.results.note import Note, NoteCode
 from steadygaze.training.device import accelerator
 from steadygaze.training.progress import QuietWatcher
 from steadygaze.training.technique_loop import TrainingJob
@@ -68,10 +69,8 @@ def default_token_positions(weights: Tensor, mask: Tensor, places: int = PLACES)
 
 
 DEFAULT_TOKEN_MEASURES = ("default-mass/default-tokens", "class-gap/default-tokens")
-NO_TRAINING_TEXTS = "it retrains the model: pass the training texts and labels as train= (--train)"
 CONTEXT_FREE = "average"
 """The encoder whose hidden states do not depend on other words."""
-CONTEXTUAL = "the hidden state of a default token depends on the text: mass on it is not a shortcut in itself"
 SETTINGS: dict[str, str | int | float] = {"defaults": " ".join(DEFAULTS), "words": WORDS}
 
 
@@ -123,8 +122,8 @@ def _finding(
 ) -> Finding:
     value = float(statistic(np.arange(texts)[None])[0])
     interval = bootstrap_statistic(statistic, texts, seed=clf.seed)
-    note = "" if clf.encoder == CONTEXT_FREE else CONTEXTUAL
-    return Finding(name, None, "attention", SETTINGS, note, value=value, interval=interval, n=texts)
+    notes = () if clf.encoder == CONTEXT_FREE else (Note(NoteCode.CONTEXTUAL_DEFAULT_TOKENS),)
+    return Finding(name, None, "attention", SETTINGS, notes, value=value, interval=interval, n=texts)
 
 
 def _prefixed(split: Split) -> Split:

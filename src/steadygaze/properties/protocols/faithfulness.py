@@ -45,7 +45,7 @@ from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import predict_without
 from steadygaze.explainers.explainer import finite_weights
 from steadygaze.models.classifier import Classifier, has_extension_points
-from steadygaze.models.inference import MISSING_CAPABILITY, Capability, Model
+from steadygaze.models.inference import Capability, Model
 from steadygaze.perturbations.word_removal import Units, text_key, units_of
 from steadygaze.properties.audit_case import (
     ONLY_RANDOM,
@@ -54,6 +54,7 @@ from steadygaze.properties.audit_case import (
     Finding,
     Rows,
     explainer_or_none,
+    lacks,
     missing_capability_reason,
     missing_findings,
     other_explainers,
@@ -70,6 +71,7 @@ from steadygaze.properties.probes.counterfactual_attention import (
 )
 from steadygaze.properties.probes.erasure import SHARES, Erasure, erase_words, rationale_sizes
 from steadygaze.properties.probes.text_perturbations import embedding_noise, perturbation_radius
+from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.row import Caveat, MeasureKey, ValueKey
 
 GRADIENTS: dict[str, frozenset[Capability]] = {
@@ -80,7 +82,7 @@ GRADIENTS: dict[str, frozenset[Capability]] = {
 ERASURES = ("comprehensiveness", "sufficiency", "largest-drop", "post-hoc-accuracy")
 ERASURE_ROWS = tuple(str(key) for m in faithfulness_measures.MEASURES if m.name in ERASURES for key in m.keys)
 SIZED = [name for name in ERASURE_ROWS if name.startswith("comprehensiveness/") and name.endswith("%")]
-UNREAD = "the model reads only the selected words: the gradient of the others is 0"
+UNREAD = Note(NoteCode.READS_SELECTION)
 
 
 def faithfulness(case: AuditCase) -> Iterator[Finding]:
@@ -90,7 +92,7 @@ def faithfulness(case: AuditCase) -> Iterator[Finding]:
 
 def erasure(case: AuditCase) -> Iterator[Finding]:
     if case.config.removal == "zero" and "embeddings" not in case.model.capabilities:
-        yield from missing_findings(ERASURE_ROWS, MISSING_CAPABILITY["embeddings"])
+        yield from missing_findings(ERASURE_ROWS, lacks("embeddings"))
     else:
         yield from _erasure(case)
 
@@ -151,12 +153,8 @@ def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, T
 def gradient_agreement(case: AuditCase) -> Iterator[Finding]:
     for kind, requirements in GRADIENTS.items():
         lacking = requirements - case.model.capabilities
-        selects = UNREAD if "selection" in case.model.capabilities else ""
-        if (
-            reason := missing_capability_reason(case)
-            or selects
-            or (MISSING_CAPABILITY[max(lacking)] if lacking else "")
-        ):
+        selects = UNREAD if "selection" in case.model.capabilities else None
+        if reason := missing_capability_reason(case) or selects or (lacks(max(lacking)) if lacking else None):
             yield from missing_findings((f"kendall/{kind}", f"pearson/{kind}"), reason)
             continue
         detach = "extension_points" in requirements
@@ -179,7 +177,7 @@ SAMPLES = 20
 """Random sets of words deleted from each text."""
 DRAWS = 10
 """Perturbed embeddings of each text: Captum's and Quantus's default."""
-NO_VECTORS = "the explainer reads words, not embeddings: perturbed embeddings do not change it"
+NO_VECTORS = Note(NoteCode.READS_WORDS)
 
 
 def infidelity(case: AuditCase) -> Iterator[Finding]:
@@ -221,7 +219,7 @@ def removed(units: Units, key: Tensor, random_key: RandomKey) -> Tensor:
 
 def max_sensitivity(case: AuditCase) -> Iterator[Finding]:
     if "embeddings" not in case.model.capabilities:
-        yield from missing_findings(["max-sensitivity"], MISSING_CAPABILITY["embeddings"])
+        yield from missing_findings(["max-sensitivity"], lacks("embeddings"))
         return
     radius = perturbation_radius(case.model, case.config.radius)
     for name, explainer in case.explainers.items():
@@ -249,7 +247,7 @@ RANDOMIZED = "randomized"
 RANDOMIZED_ROWS = ("jensen-shannon/randomized", "kendall/randomized")
 RANDOM_COPIES = 3
 """Copies with random parameters."""
-NO_PARAMETERS = "the model is a black box: its parameters cannot be randomized"
+NO_PARAMETERS = Note(NoteCode.NO_PARAMETERS)
 
 
 def attention_interventions(case: AuditCase) -> Iterator[Finding]:
@@ -259,7 +257,7 @@ def attention_interventions(case: AuditCase) -> Iterator[Finding]:
     else:
         yield from missing_findings(
             ("jensen-shannon/adversarial", "prediction-change/permuted"),
-            reason or MISSING_CAPABILITY["extension_points"],
+            reason or lacks("extension_points"),
         )
     explainers = other_explainers(case)
     black_box = next(case.model.parameters(), None) is None

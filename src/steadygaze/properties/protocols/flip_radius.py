@@ -26,7 +26,7 @@ from torch.nn.functional import nll_loss
 from steadygaze.core.maths.distributions import top_k
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
-from steadygaze.models.inference import MISSING_CAPABILITY, Model, inference, with_gradients
+from steadygaze.models.inference import Model, inference, with_gradients
 from steadygaze.perturbations.gradient_ascent import ascend, embedding_norm
 from steadygaze.perturbations.word_removal import row_chunks, take_rows, text_key, units_of
 from steadygaze.properties.audit_case import (
@@ -36,6 +36,7 @@ from steadygaze.properties.audit_case import (
     AuditCase,
     Finding,
     Rows,
+    lacks,
     missing_findings,
     other_explainers,
     random_weights,
@@ -45,6 +46,7 @@ from steadygaze.properties.measures import faithfulness_measures as measure
 from steadygaze.properties.measures.faithfulness_measures import LARGEST, RADII, SHARES
 from steadygaze.properties.probes.erasure import rationale_sizes
 from steadygaze.properties.probes.text_perturbations import observe
+from steadygaze.results.note import Note, NoteCode, note
 
 SMALLEST = LARGEST / 1024
 GROWTH = 4
@@ -61,18 +63,18 @@ FLIP_ROWS = ("flip-radius", "flip-radius/above-random", "seat-sensitivity")
 
 def flip_radius(case: AuditCase) -> Iterator[Finding]:
     if "embeddings" not in case.model.capabilities:
-        yield from missing_findings(FLIP_ROWS, MISSING_CAPABILITY["embeddings"])
+        yield from missing_findings(FLIP_ROWS, lacks("embeddings"))
         return
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
     settings: dict[str, str | int | float] = {"sizes": f"{sizes}%", "largest": LARGEST}
     unit = embedding_norm(case.model.vectors)
     baseline = _radii(case, RANDOM, unit)
-    yield Finding("flip-radius", measure.flip_radius(baseline), RANDOM, settings, _unflipped_note(baseline))
+    yield Finding("flip-radius", measure.flip_radius(baseline), RANDOM, settings, _unflipped(baseline))
     if not other_explainers(case):
         yield from missing_findings(["flip-radius/above-random"], ONLY_RANDOM)
     for name in other_explainers(case):
         radii = _radii(case, name, unit)
-        yield Finding("flip-radius", measure.flip_radius(radii), name, settings, _unflipped_note(radii))
+        yield Finding("flip-radius", measure.flip_radius(radii), name, settings, _unflipped(radii))
         yield Finding("flip-radius/above-random", measure.flip_radius_above_random(radii, baseline), name, settings)
     yield _seat(case)
 
@@ -96,12 +98,12 @@ def _in_chunks(batch: Batch, work: Callable[[Tensor], Tensor]) -> Tensor:
     return torch.cat([work(rows) for rows in row_chunks(batch, max(1, TOKENS // batch.ids.shape[1]))])
 
 
-def _unflipped_note(radii: Tensor) -> str:
+def _unflipped(radii: Tensor) -> tuple[Note, ...]:
     valid = ~radii.isnan().any(-1)
     unflipped = int((radii[valid] >= LARGEST).any(-1).sum())
     if not unflipped:
-        return ""
-    return f"the label of {unflipped:,} of {int(valid.sum()):,} texts does not flip within {LARGEST:g} at every size"
+        return ()
+    return (note(NoteCode.UNFLIPPED, unflipped=unflipped, texts=int(valid.sum()), largest=LARGEST),)
 
 
 def smallest(model: Model, batch: Batch, weights: Tensor, unit: Tensor) -> Tensor:

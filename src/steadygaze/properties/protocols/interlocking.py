@@ -19,14 +19,13 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from steadygaze.core.errors import HealthWarning, UserError
-from steadygaze.core.rounding import percent
 from steadygaze.core.types import Example, OnProgress, inputs_of, no_progress
 from steadygaze.data.corpora import add_shortcut
 from steadygaze.data.corpus import Corpus
@@ -41,7 +40,8 @@ from steadygaze.properties.audit_case import NO_LABELS, Finding, missing_finding
 from steadygaze.properties.measures.plausibility_measures import first_sentence
 from steadygaze.properties.property import FEWEST, Threshold
 from steadygaze.results.intervals import bootstrap_mean
-from steadygaze.results.row import Answer, mean_row
+from steadygaze.results.note import Note, NoteCode, note
+from steadygaze.results.row import Answer, MeasureKey, mean_row
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import SilentWatcher, Watcher
 
@@ -70,26 +70,13 @@ class RetrainingWatcher(SilentWatcher):
 
 FIRST = "first-sentence"
 BIASED, SKEWED = INTERLOCKING_MEASURES = ("first-sentence/biased", "first-sentence/skewed")
-TRAINING_NAMES = {
-    BIASED: "trained with a token in front that often matches the label",
-    SKEWED: "trained with a predictor that was first trained on first sentences alone",
-}
 AGREEMENT = 0.8
-FIRST_SENTENCE_RULE = Threshold(0.3, 0.8, "it selects the first sentence of {value}")
+FIRST_SENTENCE_RULE = Threshold(0.3, 0.8, "")
 """Thresholds of the share of texts for which it should select another sentence."""
-ANSWERS: dict[Answer, str] = {
-    "yes": "it does not interlock",
-    "undecided": "interlocking is undecided",
-    "no": "it interlocks",
-}
-BY_RATIONALE, BY_SELECTION = (
-    "texts whose rationale is elsewhere",
-    "texts for which the audited model selects another",
-)
-Elsewhere = tuple[Tensor, str]
-"""The texts for which it should select another sentence (N,), and their description."""
-INTERLOCKING_NEEDS_TRAIN = "it trains two models: pass the training texts and labels as train= (--train)"
-SELECTS = "the model selects words and has no attention"
+Elsewhere = tuple[Tensor, Literal["rationale", "selection"]]
+"""The texts for which it should select another sentence (N,), and by what."""
+INTERLOCKING_NEEDS_TRAIN = note(NoteCode.NO_TRAINING_TEXTS, models=2)
+SELECTS = Note(NoteCode.SELECTS_WITHOUT_ATTENTION)
 
 
 def interlocking(
@@ -112,15 +99,19 @@ def interlocking(
     plain = {"train": _examples(read_split(*train)), "test": list(examples)}
     if validation is not None:
         plain["validation"] = _examples(read_validation(validation))
-    elsewhere = (read(clf.stored_, examples)[0] == 0, BY_SELECTION) if reason is None else (reason == 0, BY_RATIONALE)
+    elsewhere: Elsewhere = (reason == 0, "rationale") if reason is not None else _selected_elsewhere(clf, examples)
     biased = _with_shortcut(plain, clf.seed)
     if isinstance(biased, str):
-        yield Finding(BIASED, absent=biased)
+        yield Finding(BIASED, absent=note(NoteCode.NO_SHORTCUT, message=biased))
     else:
         retrained = _retrain(clf, biased, RetrainingWatcher(on_progress, "biased training"))
         yield _finding(BIASED, {"agreement": AGREEMENT}, retrained, biased["test"], elsewhere)
     retrained = _retrain(clf, plain, RetrainingWatcher(on_progress, "skewed training"), skewed)
     yield _finding(SKEWED, {"epochs": skewed}, retrained, examples, elsewhere)
+
+
+def _selected_elsewhere(clf: TextClassifier, examples: Sequence[Example]) -> Elsewhere:
+    return read(clf.stored_, examples)[0] == 0, "selection"
 
 
 def read(saved: SavedModel, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
@@ -137,19 +128,25 @@ def read(saved: SavedModel, examples: Sequence[Example]) -> tuple[Tensor, Tensor
     return first, right
 
 
-def interlocking_sentence(first: Tensor, right: Tensor, guessed: float, elsewhere: Elsewhere) -> tuple[Answer, str]:
+def interlocking_note(measure: str, first: Tensor, right: Tensor, guessed: float, elsewhere: Elsewhere) -> Note:
     """`first`: whether the first sentence is selected (N,); `guessed`: share of the most frequent label."""
-    rows, texts = elsewhere
+    rows, by = elsewhere
     selections = first[rows & first.isfinite()]
-    accuracy = f"its accuracy is {_percentage(right)}, the share of the most frequent label {percent(guessed)}"
+    fields = {
+        "training": MeasureKey.parse(measure).probe,
+        "elsewhere": by,
+        "texts": len(selections),
+        "accuracy": _estimate(right),
+        "guessed": guessed,
+    }
     if len(selections) < FEWEST:
-        return "undecided", f"{ANSWERS['undecided']}: {len(selections)} of {FEWEST} required {texts}; {accuracy}"
+        return note(NoteCode.INTERLOCKING, **fields, answer="undecided", share=None, least=FEWEST)
     learned = bootstrap_mean(right.tolist())[0] > guessed
     decision = FIRST_SENTENCE_RULE.decide(mean_row(FIRST, selections.tolist(), proportion=True))
     answer: Answer = decision if learned or decision == "no" else "undecided"
-    share = FIRST_SENTENCE_RULE.sentence.format(value=f"{_percentage(selections)} of the {len(selections):,} {texts}")
-    doubt = f", {'but' if decision == 'yes' else 'and'} it may have learned nothing: "
-    return answer, f"{ANSWERS[answer]}: {share}{'; ' if learned else doubt}{accuracy}"
+    return note(
+        NoteCode.INTERLOCKING, **fields, answer=answer, share=_estimate(selections), decision=decision, learned=learned
+    )
 
 
 def _finding(
@@ -161,8 +158,8 @@ def _finding(
 ) -> Finding:
     first, right = read(retrained, examples)
     guessed = Counter(example.label for example in examples).most_common(1)[0][1] / len(examples)
-    answer, sentence = interlocking_sentence(first, right, guessed, elsewhere)
-    return Finding(measure, first, "rationale", settings, f"{TRAINING_NAMES[measure]}, {sentence}", answer=answer)
+    remark = interlocking_note(measure, first, right, guessed, elsewhere)
+    return Finding(measure, first, "rationale", settings, (remark,))
 
 
 def _examples(split: Split) -> list[Example]:
@@ -198,6 +195,6 @@ def _columns(examples: Sequence[Example]) -> tuple[Any, Any]:
     return inputs_of(examples), np.array([example.label for example in examples])
 
 
-def _percentage(values: Tensor) -> str:
-    low, high = bootstrap_mean(values.tolist())
-    return f"{percent(float(values.mean()))} ({percent(low)} to {percent(high)})"
+def _estimate(values: Tensor) -> tuple[float, float, float]:
+    """The mean, and its interval."""
+    return float(values.mean()), *bootstrap_mean(values.tolist())

@@ -39,8 +39,9 @@ from steadygaze.properties.audit_case import (
 )
 from steadygaze.properties.measures import correctness_measures, plausibility_measures
 from steadygaze.results.intervals import bootstrap_statistic
+from steadygaze.results.note import Note, NoteCode
 
-NO_RATIONALES = "these texts have no human rationales: pass them as rationales= (--rationales COLUMN)"
+NO_RATIONALES = Note(NoteCode.NO_RATIONALES)
 CHOOSE = {"choose": "as many as marked"}
 OF_CHOSEN = {
     "token-precision": plausibility_measures.token_precision,
@@ -58,7 +59,6 @@ GRADED = "rationale-mass"
 """The measure that uses graded marks; the others use the words with a mark of at least 0.5."""
 RANDOM = "random "
 """Before the name of a measure: its expected value for a random choice or order of the words."""
-GRADED_NOTE = "each word counts by its graded mark"
 PAIRS = 1 << 24
 """Word pairs processed at once: some measures compare every pair of words."""
 MICRO = ("token-precision-micro", "token-recall-micro", "token-f1-micro")
@@ -91,9 +91,9 @@ def _agreement(case: AuditCase, name: str, rationales: Tensor) -> Iterator[Findi
         measure: scores.pop(RANDOM + measure) for measure in OF_WEIGHTS if RANDOM + measure in scores
     }
     for measure, values in scores.items():
-        note = GRADED_NOTE if measure == GRADED and case.grades is not None else ""
+        notes = (Note(NoteCode.GRADED_MARKS),) if measure == GRADED and case.grades is not None else ()
         settings = CHOOSE if measure in OF_CHOSEN else {}
-        yield Finding(measure, values, name, settings, note, chance=chances.get(measure))
+        yield Finding(measure, values, name, settings, notes, chance=chances.get(measure))
     explained = ~texts_without_selection(case, name)
     yield from pooled_agreement(case, name, tallies[0][explained], tallies[1][explained], MICRO, CHOOSE)
 

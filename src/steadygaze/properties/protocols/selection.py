@@ -39,7 +39,6 @@ from steadygaze.properties.measures import plausibility_measures, shortcut_measu
 from steadygaze.properties.measures import plausibility_measures as measure
 from steadygaze.properties.property import Advice, AdviceKind, Threshold
 from steadygaze.properties.protocols.plausibility import NO_RATIONALES, pooled_agreement, random_agreement
-from steadygaze.results.formatting import number
 from steadygaze.results.leakage_warnings import (
     ARBITRARY,
     CLASS_MEASURES,
@@ -48,8 +47,8 @@ from steadygaze.results.leakage_warnings import (
     MARGIN,
     RAW_GAP,
     READER,
-    WITH_EXEMPT_TEXTS,
 )
+from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import MeasureKey
 
 SIZE = ("selected-share", "selected-spans")
@@ -60,8 +59,7 @@ AGREEMENT = {
     "token-f1/selected": plausibility_measures.token_f1,
 }
 MICRO = ("token-precision-micro/selected", "token-recall-micro/selected", "token-f1-micro/selected")
-NOTHING_SELECTS = "no audited explanation selects words"
-NO_SENTENCES = "the sentence boundaries are unknown, and no token of the vocabulary ends a sentence"
+NOTHING_SELECTS, NO_SENTENCE_ENDS = Note(NoteCode.NOTHING_SELECTS), Note(NoteCode.NO_SENTENCE_ENDS)
 
 
 def selection(case: AuditCase) -> Iterator[Finding]:
@@ -71,7 +69,7 @@ def selection(case: AuditCase) -> Iterator[Finding]:
         yield from (Finding(measure_name, values, name) for measure_name, values in scores.items())
     yield from missing_findings(() if names else (*SIZE, FIRST, FIRST_RATIONALE), NOTHING_SELECTS)
     if names and not knows_sentences(case):
-        yield from missing_findings((FIRST, FIRST_RATIONALE), NO_SENTENCES)
+        yield from missing_findings((FIRST, FIRST_RATIONALE), NO_SENTENCE_ENDS)
     elif names:
         yield replace(_first_sentence_rationale(case), explainer=names[0])
 
@@ -155,11 +153,11 @@ GAP_THRESHOLD = Threshold(
     MARGIN,
     2 * MARGIN,
     "a network trained on the selections recovers the label {size} {more} often than an independent reader",
-    note=WITH_EXEMPT_TEXTS,
+    note=NoteCode.EXEMPT_TEXTS,
     advice=Advice(AdviceKind.MITIGATION),
 )
 """Thresholds of the leakage gap."""
-NO_READER = "no independent reader was trained for the selection"
+NO_READER = Note(NoteCode.NO_INDEPENDENT_READER)
 
 
 def label_leakage(case: AuditCase) -> Iterator[Finding]:
@@ -172,7 +170,7 @@ def label_leakage(case: AuditCase) -> Iterator[Finding]:
     scores = {name: class_balanced({**values, PREDICTED: predicted}) for name, values in readings.items() if values}
     for name, values in scores.items():
         yield from (
-            Finding(measure, numbers, name, note=_exempt(values) if measure == GAP else "")
+            Finding(measure, numbers, name, notes=_exempt(values) if measure == GAP else ())
             for measure, numbers in values.items()
             if measure != PREDICTED
         )
@@ -192,12 +190,12 @@ def _readings(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str,
     return readings.measures(logits, selected_logits)
 
 
-def _exempt(measures: Mapping[str, Tensor]) -> str:
-    """The note of a leakage gap that leaves out texts; '' if none of them changes it."""
+def _exempt(measures: Mapping[str, Tensor]) -> tuple[Note, ...]:
+    """The note of a leakage gap that leaves out texts, if any of them changes it."""
     gap, raw = measures[GAP], measures.get(RAW_GAP)
     if raw is None or bool((raw == gap)[gap.isfinite()].all()):
-        return ""
-    return f"{number(float(raw.nanmean()))} {WITH_EXEMPT_TEXTS}"
+        return ()
+    return (note(NoteCode.EXEMPT_TEXTS, value=float(raw.nanmean())),)
 
 
 def _by_class(case: AuditCase, name: str, measure_name: str, measures: Mapping[str, Tensor]) -> Iterator[Finding]:

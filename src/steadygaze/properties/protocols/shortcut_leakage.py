@@ -19,7 +19,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from steadygaze.core.errors import one_line
 from steadygaze.core.maths.collapse import detect_ragged_collapse, detect_sentence_collapse
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.ragged import RaggedTensor
@@ -40,6 +39,7 @@ from steadygaze.properties.measures import shortcut_measures as measure
 from steadygaze.properties.probes.text_perturbations import shuffle_words
 from steadygaze.properties.protocols.plausibility import NO_RATIONALES
 from steadygaze.properties.protocols.selection import first_sentence, knows_sentences, sentences
+from steadygaze.results.note import Note, NoteCode, note
 
 DEFAULT = ("default-mass", "default-mass/above-share")
 FIRST = {
@@ -47,12 +47,8 @@ FIRST = {
     "first-sentence-pick": measure.first_sentence_pick,
 }
 ABOVE_RATIONALE = "first-sentence-share/above-rationale"
-FEW_TEXTS_OF_A_CLASS = "the position leak needs two classes"
-"""Begins the reason for a missing position leak."""
-ONE_CLASS = f"{FEW_TEXTS_OF_A_CLASS} that are predicted for at least {shortcut_measures.FEWEST} distinct texts"
-NO_BLANKS = "the tokens without content are unknown"
-NO_SENTENCES = "the sentence boundaries are unknown"
-ONE_WORD = "no text has two words"
+NO_BLANKS, NO_SENTENCES = Note(NoteCode.NO_BLANK_TOKENS), Note(NoteCode.NO_SENTENCES)
+ONE_WORD = Note(NoteCode.NO_TEXT_OF_TWO_WORDS)
 LISTED = 4
 """Classes that are listed with their number of texts."""
 
@@ -107,17 +103,20 @@ def _leak(case: AuditCase, name: str, explainer: str, features: Tensor, probs: T
     if values.isnan().all():
         worded = ~features.isnan().any(-1)
         counts = shortcut_measures.distinct_texts(predicted, worded, key, probs.shape[-1]).tolist()
-        reason = f"{ONE_CLASS}, found {_counts_text(case, counts)}"
-        return Finding(name, explainer=explainer, absent=reason, counts=tuple(counts))
+        return Finding(name, explainer=explainer, absent=_few_texts(case, counts))
     return Finding(name, values, explainer, {"folds": shortcut_measures.FOLDS})
 
 
-def _counts_text(case: AuditCase, counts: Sequence[int]) -> str:
-    """The number of texts of the most frequent classes: 76 of 'happy', 4 of 'upset'."""
-    names = case.classes or range(len(counts))
-    pairs = sorted(zip(counts, names, strict=True), key=lambda pair: -pair[0])
-    parts = [f"{count:,} of {one_line(name, 24)!r}" for count, name in pairs[:LISTED]]
-    return ", ".join([*parts, *(["…"] if len(pairs) > LISTED else [])])
+def _few_texts(case: AuditCase, counts: Sequence[int]) -> Note:
+    """The reason for a missing position leak, with the number of texts of the most frequent classes."""
+    names = map(str, case.classes or range(len(counts)))
+    pairs = sorted(zip(names, counts, strict=True), key=lambda pair: -pair[1])
+    return note(
+        NoteCode.FEW_TEXTS_OF_A_CLASS,
+        least=shortcut_measures.FEWEST,
+        classes=pairs[:LISTED],
+        more=len(pairs) > LISTED,
+    )
 
 
 def _shuffled_leak(case: AuditCase, name: str, key: Tensor) -> Finding:
@@ -137,8 +136,7 @@ def _shuffled_leak(case: AuditCase, name: str, key: Tensor) -> Finding:
     after = (outputs["empty"] == 1) & ~before if name in selecting_explainers(case) else torch.zeros_like(before)
     features = outputs["positions"].masked_fill((before | after).unsqueeze(-1), torch.nan)
     leak = _leak(case, "position-leak/shuffled", name, features, outputs["probs"].nan_to_num(0.0), key)
-    note = f"{int(after.sum()):,} texts have an empty selection once they are shuffled" if after.any() else ""
-    return replace(leak, note=note)
+    return replace(leak, notes=(note(NoteCode.EMPTY_WHEN_SHUFFLED, texts=int(after.sum())),) if after.any() else ())
 
 
 def shuffled_task(name: str) -> str:
@@ -176,6 +174,7 @@ def _collapse(case: AuditCase, name: str) -> Finding:
     else:
         collapse = detect_sentence_collapse(shares, numbers[tokens], ids)
     settings = {"n": int(included.sum())}
-    return Finding(
-        "collapsed", value=float(collapse.collapsed), explainer=name, settings=settings, note=collapse.reason
-    )
+    statistics = ("uniform", "constant", "distance_to_uniform", "unexplained", "unit")
+    fields = {statistic: getattr(collapse, statistic) for statistic in statistics}
+    notes = (note(NoteCode.COLLAPSED, **fields, message=collapse.reason),) if collapse.collapsed else ()
+    return Finding("collapsed", value=float(collapse.collapsed), explainer=name, settings=settings, notes=notes)

@@ -38,11 +38,12 @@ from steadygaze.core.maths.distributions import kendall, normalize
 from steadygaze.core.types import Batch
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Saliency, finite_weights
-from steadygaze.models.inference import MISSING_CAPABILITY, selects
+from steadygaze.models.inference import selects
 from steadygaze.properties.audit_case import (
     AuditCase,
     Finding,
     Rows,
+    lacks,
     missing_capability_reason,
     missing_findings,
     saliency_divergence,
@@ -50,22 +51,15 @@ from steadygaze.properties.audit_case import (
 )
 from steadygaze.properties.measures import stability_measures
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, PerturbedBatch, Probe, observe
-from steadygaze.results.formatting import count_text, number
+from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import MeasureKey, ValueKey
 
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 YIN = ("top-k-overlap", "kendall")
 Scores = dict[ValueKey, Tensor]
-SAME_TEXTS = "which one step of FGM shifts by"
-"""In the note of PGD, if it ran on fewer texts than FGM."""
-NO_SYNONYM_TABLE = "there is no synonym table"
-"""Begins the reason for missing rows under synonyms."""
-TABLE = "pass a synonym table as synonyms= (--synonyms)"
-NO_SYNONYMS = f"{NO_SYNONYM_TABLE}: {TABLE}"
-UNCHANGED = (f"which have fewer than two words, or too few with a synonym: {TABLE}", "which have fewer than two words")
+NO_SYNONYMS, NO_GRADIENT = Note(NoteCode.NO_SYNONYM_TABLE), Note(NoteCode.NO_EFFECT_OF_GRADIENT)
+UNCHANGED = NoteCode.LEFT_OUT_WITHOUT_SYNONYMS, NoteCode.LEFT_OUT_SHORT
 """Why a probe of words, or of embeddings, did not change a text."""
-READS_WORDS = "reads words, not embeddings"
-NO_GRADIENT = "the gradient of the label is 0 in the generator's embeddings: this step cannot change the selection"
 
 
 def stability(case: AuditCase) -> Iterator[Finding]:
@@ -74,7 +68,7 @@ def stability(case: AuditCase) -> Iterator[Finding]:
     fgm_shifts: dict[str | None, Tensor] = {}
     for name, probe in case.probes.items():
         if lacking := probe.requires - case.model.capabilities:
-            yield from missing_findings(_rows_under(name), MISSING_CAPABILITY[max(lacking)])
+            yield from missing_findings(_rows_under(name), lacks(max(lacking)))
             continue
         for finding in _probe_findings(case, name, probe):
             if finding.measure == "jensen-shannon/fgm-label" and finding.values is not None:
@@ -93,9 +87,9 @@ def _with_fgm(finding: Finding, fgm_shift: Tensor | None) -> Finding:
     sampled, computed = finding.values.isfinite(), fgm_shift.isfinite()
     if not sampled.any() or not (computed & ~sampled).any():
         return finding
-    count, mean = count_text(int(sampled.sum()), "sampled text"), float(fgm_shift[sampled].nanmean())
-    note = f"of {count}, {SAME_TEXTS} {number(mean)}"
-    return replace(finding, note=f"{finding.note}; {note}" if finding.note else note)
+    mean = float(fgm_shift[sampled].nanmean())
+    remark = note(NoteCode.FGM_ON_SAME_TEXTS, texts=int(sampled.sum()), value=mean)
+    return replace(finding, notes=(*finding.notes, remark))
 
 
 def _concentration(case: AuditCase, name: str) -> Iterator[Finding]:
@@ -117,30 +111,31 @@ def _probe_findings(case: AuditCase, name: str, probe: Probe) -> Iterator[Findin
     reasons = {explainer: reason for explainer in explainers if (reason := _inapplicable(case, name, probe, explainer))}
     applicable = [explainer for explainer in explainers if explainer not in reasons]
     for measure in [str(MeasureKey(measure, name)) for measure in OF_WORDS]:
-        yield from missing_findings([] if explainers else [measure], missing_capability_reason(case))
+        if (missing := missing_capability_reason(case)) and not explainers:
+            yield from missing_findings([measure], missing)
         yield from (Finding(measure, explainer=explainer, absent=reason) for explainer, reason in reasons.items())
     settings: dict[str, str | int | float] = {"radius": case.config.radius}
     if not probe.vectors:
         settings = {"synonyms": probe.origin, "words": probe.words}
     for rows, group in [(case.sample, ["", *applicable])] if probe.expensive else _groups(case, applicable):
         scores = case.gather(name, lambda r, b, g=group: _scores(case, name, g, r, b), rows)  # type: ignore[misc]
-        missing = {key: int(values[torch.from_numpy(rows)].isnan().sum()) for key, values in scores.items()}
+        undefined = {key: int(values[torch.from_numpy(rows)].isnan().sum()) for key, values in scores.items()}
         for key, values in scores.items():
             if key.measure.measure == "words-substituted" and probe.vectors:
                 continue
             # The first measure is defined for every text that the probe changed: an equal count is the unchanged texts.
-            left = missing[key] if missing[key] == next(iter(missing.values())) else 0
-            note = f"left out: {left:,} of {len(rows):,} texts, {UNCHANGED[probe.vectors]}" if left else ""
+            left = undefined[key] if undefined[key] == next(iter(undefined.values())) else 0
+            notes = (note(UNCHANGED[probe.vectors], left=left, texts=len(rows)),) if left else ()
             row_settings = settings | ({"k": case.config.k} if key.measure.measure == "top-k-overlap" else {})
-            yield Finding(str(key.measure), values, key.explainer, row_settings, note)
+            yield Finding(str(key.measure), values, key.explainer, row_settings, notes)
 
 
-def _inapplicable(case: AuditCase, name: str, probe: Probe, explainer: str) -> str:
-    """Why a probe cannot change an explanation; '' if it can."""
+def _inapplicable(case: AuditCase, name: str, probe: Probe, explainer: str) -> Note | None:
+    """Why a probe cannot change an explanation; None if it can."""
     if probe.vectors and not case.explainers[explainer].requires:
-        return f"{explainer} {READS_WORDS}"
+        return note(NoteCode.READS_WORDS, explainer=explainer)
     separate = selects(case.model) and case.model.selection_config.separate_encoders
-    return NO_GRADIENT if separate and explainer in MODEL_EXPLAINERS and name == "fgm-label" else ""
+    return NO_GRADIENT if separate and explainer in MODEL_EXPLAINERS and name == "fgm-label" else None
 
 
 def _groups(case: AuditCase, names: Sequence[str]) -> Iterator[tuple[Rows, list[str]]]:
@@ -214,7 +209,7 @@ def _word_scores(case: AuditCase, name: str, rows: Rows, batch: Batch, after: Te
     }
 
 
-ALONE = "only one model was passed: pass models trained with other seeds as other_seeds= (--other-seed MODEL)"
+ALONE = Note(NoteCode.NO_OTHER_SEEDS)
 OF_TEXT = {"prediction-change": stability_measures.prediction_change, "label-flip": stability_measures.label_flip}
 SEED_MEASURES = ("jensen-shannon", "top-k-overlap")
 SEEDS, OTHERS = "seeds", "others"
@@ -253,11 +248,11 @@ def seed_saliencies(case: AuditCase, name: str, rows: Rows, batch: Batch) -> lis
     return [case.gather_rows(case.saliency(name), rows, batch), *map(saliency, case.others)]
 
 
-def not_comparable(comparisons: Iterable[Finding], reason: str) -> Iterator[Finding]:
+def not_comparable(comparisons: Iterable[Finding], reason: Note) -> Iterator[Finding]:
     """For models with different settings: the findings under another name, and the reason for the missing ones."""
     findings = list(comparisons)
     for finding in findings:
-        yield replace(finding, measure=str(MeasureKey(finding.key.measure, OTHERS)), note=reason)
+        yield replace(finding, measure=str(MeasureKey(finding.key.measure, OTHERS)), notes=(reason,))
     yield from missing_findings(dict.fromkeys(finding.measure for finding in findings), reason)
 
 

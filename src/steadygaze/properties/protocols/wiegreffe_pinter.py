@@ -32,14 +32,14 @@ from steadygaze.models import inference
 from steadygaze.models.classifier import Architecture
 from steadygaze.properties.audit_case import NO_LABELS, Finding, missing_findings
 from steadygaze.properties.measures import stability_measures
+from steadygaze.results.note import Note, NoteCode
 from steadygaze.training.optimizers import Training
 
 DIFFERENCE = 1e-3
 """λ."""
 UNIFORM = ("accuracy/uniform", "accuracy/above-uniform")
 TRAINED = (*UNIFORM, "jensen-shannon/trained-adversary", "prediction-change/trained-adversary")
-UNTRAINED = "it trains two models: pass the training texts and labels as train= (--train)"
-NOT_OURS = "only a TextClassifier can be retrained"
+NOT_OURS = Note(NoteCode.NOT_A_TEXT_CLASSIFIER)
 Split = tuple[Any, Any]
 """Texts and labels, as `fit` takes them."""
 

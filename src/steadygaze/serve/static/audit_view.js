@@ -25,7 +25,7 @@ async function showReport(job) {
   element("report-title").textContent = `${report.facts.model}: ${report.facts.explanation}, ${report.facts.texts}`;
   element("verdicts").replaceChildren(...report.verdicts.map(({ title, answer, why, caveat }) =>
     make("li", {}, make("strong", { textContent: title }), " ", drawAnswer(answer), ` ${why} ${caveat}`.trimEnd())));
-  element("report-notes").replaceChildren(...warnings(report.health).map((note) => make("li", {}, note)), ...report.notes.map((note) => make("li", { textContent: note })));
+  element("report-notes").replaceChildren(...warnings(report.health).map((warning) => make("li", {}, warning)), ...report.notes.map((note) => make("li", { textContent: note.message })));
   drawNumbers(report.rows);
   drawOrders(report.rows.filter((row) => row.sortable));
   fillSelect(element("filter-label"), [["", "all"], ...report.labels.map((label) => [`=${label}`, label])], state.audit.label);

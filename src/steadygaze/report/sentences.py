@@ -1,0 +1,295 @@
+"""All sentences about findings: one template for each code of a note.  Rendered last; no program reads them.
+
+A template has fields of its note, in these formats beside those of Python:
+
+    {value:number}     three decimals
+    {limit:limit}      at most three significant digits
+    {share:percent}    a percentage
+    {n:texts}          1 text, 2,000 texts; any noun
+    {finding:note}     the sentence of another note
+"""
+
+from collections.abc import Callable, Mapping
+from string import Formatter
+from typing import Any
+
+from steadygaze.core.capabilities import MISSING_CAPABILITY
+from steadygaze.core.errors import one_line
+from steadygaze.core.rounding import percent
+from steadygaze.results.evaluation import overlap_sentence
+from steadygaze.results.formatting import ICONS, count_text, number, short_number
+from steadygaze.results.note import Note, NoteCode
+from steadygaze.results.row import Answer, Row
+
+Fields = Mapping[str, Any]
+Template = str | Callable[[Fields], str]
+PASS_TABLE = "pass a synonym table as synonyms= (--synonyms)"
+PASS_TRAIN = "pass the training texts and labels as train= (--train)"
+LISTED = 4
+"""Classes that are listed with their number of texts."""
+MAPPED = 5
+"""Labels that are listed with their classes."""
+NO_REASONS = "The choice of words carries the label, not their meaning: do not read them as reasons."
+APPROXIMATOR = "the explainer's own approximator"
+
+
+class _Formatter(Formatter):
+    """The formats of the templates."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        formats: dict[str, Callable[[Any], str]] = {
+            "number": number,
+            "limit": short_number,
+            "percent": percent,
+            "percents": lambda share: percent(share, 1),
+            "text": lambda count: count_text(count, "text"),
+            "note": lambda finding: sentence(Note(**finding)),
+        }
+        if format_spec in formats:
+            return formats[format_spec](value)
+        return format(value, format_spec) if isinstance(value, int | float | str) else str(value)
+
+
+def _fill(template: str, fields: Fields) -> str:
+    """The template with its fields; a `UserError` of a report names what is missing."""
+    return _Formatter().vformat(template, (), fields)
+
+
+def sentence(note: Note) -> str:
+    """A note in words."""
+    template = TEMPLATES[NoteCode(note.code)]
+    return _fill(template, note.fields) if isinstance(template, str) else template(note.fields)
+
+
+NOT_APPLICABLE = "not applicable, because {}"
+
+
+def row_note(row: Row) -> str:
+    """Why a score is not applicable, or else its remarks."""
+    if row.absent is not None:
+        return NOT_APPLICABLE.format(sentence(row.absent))
+    return "; ".join(map(sentence, row.notes))
+
+
+def capital(text: str) -> str:
+    """The text with a capital letter at the start."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def answer_of(note: Note) -> Answer | None:
+    """The answer that a note gives; None: it is a warning."""
+    answer: Answer | None = note.fields["finding"]["fields"]["answer"] if note.code in ANSWERS else None
+    return answer
+
+
+def flagged(note: Note) -> str:
+    """A note of a report with the icon of its answer, or the sign of a warning.
+
+    >>> flagged(Note(NoteCode.TRAINING_SPLIT))[:17]
+    '! These texts are'
+    """
+    return sentence(note) if note.code in ANSWERS else f"! {sentence(note)}"
+
+
+def _few_texts_of_a_class(fields: Fields) -> str:
+    """The classes with most texts, and their number of texts: 76 of 'happy', 4 of 'upset'."""
+    parts = [f"{count:,} of {one_line(name, 24)!r}" for name, count in fields["classes"]]
+    least, listed = fields["least"], ", ".join([*parts, *(["…"] if fields["more"] else [])])
+    return f"the position leak needs two classes that are predicted for at least {least} distinct texts, found {listed}"
+
+
+def _undefined(fields: Fields) -> str:
+    notes = "; ".join(sentence(Note(**item)) for item in fields["notes"])
+    return f"the measure is not defined for any text{notes and f' ({notes})'}"
+
+
+INTERLOCKING_ANSWERS: dict[Answer, str] = {
+    "yes": "it does not interlock",
+    "undecided": "interlocking is undecided",
+    "no": "it interlocks",
+}
+TRAINING_NAMES = {
+    "biased": "trained with a token in front that often matches the label",
+    "skewed": "trained with a predictor that was first trained on first sentences alone",
+}
+ELSEWHERE = {
+    "rationale": "texts whose rationale is elsewhere",
+    "selection": "texts for which the audited model selects another",
+}
+
+
+def _interlocking(fields: Fields) -> str:
+    head = f"{TRAINING_NAMES[fields['training']]}, {INTERLOCKING_ANSWERS[fields['answer']]}"
+    texts, n = ELSEWHERE[fields["elsewhere"]], fields["texts"]
+    guessed = percent(fields["guessed"])
+    accuracy = f"its accuracy is {_estimate(fields['accuracy'])}, the share of the most frequent label {guessed}"
+    if fields["share"] is None:
+        return f"{head}: {n} of {fields['least']} required {texts}; {accuracy}"
+    share = f"it selects the first sentence of {_estimate(fields['share'])} of the {n:,} {texts}"
+    doubt = f", {'but' if fields['decision'] == 'yes' else 'and'} it may have learned nothing: "
+    return f"{head}: {share}{'; ' if fields['learned'] else doubt}{accuracy}"
+
+
+def _estimate(value_and_interval: tuple[float, float, float]) -> str:
+    value, low, high = map(percent, value_and_interval)
+    return f"{value} ({low} to {high})"
+
+
+def _interlocking_answer(fields: Fields) -> str:
+    finding = Note(**fields["finding"])
+    answer: Answer = finding.fields["answer"]
+    return f"{ICONS[answer]} {capital(sentence(finding))}."
+
+
+def _below_baseline(fields: Fields) -> str:
+    """A model that is worse than the most frequent label: the labels may be mapped to wrong classes."""
+    share = f"Accuracy {fields['accuracy']:.3f} is below {fields['baseline']:.3f}, the share of the most frequent label"
+    option = ""
+    if fields["exchanged"] is not None:
+        names = ",".join(map(str, fields["exchanged"]))
+        option = f"; with --classes {names:.200} it would be {fields['exchanged_accuracy']:.3f}"
+    if not (mapping := fields["mapping"]):
+        return f"{share}{option}."
+    listed = ", ".join(f"label {label:.40} is class {name[:40]!r}" for label, name in mapping)
+    ellipsis = " …" if fields["more"] else ""
+    return f"{share}: the labels may be mapped to wrong classes; check --classes ({listed}{ellipsis}){option}."
+
+
+def _second_text(fields: Fields) -> str:
+    first, second = map(repr, fields["columns"] or ("", ""))
+    if not fields["columns"]:
+        first, second = "the first text of a pair", "the second text"
+    return f"The audit erases and perturbs the words of {first} alone; the weights of {second} are not rated."
+
+
+def _network(fields: Fields) -> str:
+    """The network that was trained on the selections: a rationalizer's, or that of an explainer."""
+    if fields["network"] == "predictor":
+        return "the model's own predictor"
+    return f"{fields['explainer']}'s own approximator" if "explainer" in fields else APPROXIMATOR
+
+
+def _label_leakage(fields: Fields) -> str:
+    target = "the label" if fields["network"] == "predictor" else "the predicted class"
+    box = f" and {percent(fields['black_box_gap'])} more often than the black box" if "black_box_gap" in fields else ""
+    random = f", {percent(fields['random_words'])} from random words" if "random_words" in fields else ""
+    advice = f"  Fit again with --mitigation {fields['mitigation']}." if "mitigation" in fields else ""
+    return (
+        f"Label leakage: from the selected words {_network(fields)} recovers {target} {percent(fields['gap'])} more "
+        f"often than an independent reader{box}, with equal class weights (accuracy of the reader: "
+        f"{percent(fields['reader'])}{random}).  {NO_REASONS}{advice}"
+    )
+
+
+def _arbitrary_selections(fields: Fields) -> str:
+    named = ", ".join(f"{one_line(label, 40)} ({count:,} of {n:,} texts)" for label, count, n in fields["classes"])
+    them = "this class" if len(fields["classes"]) == 1 else "these classes"
+    return (
+        f"For {named:.300} the selection is arbitrary: {_network(fields)} predicts {them} from nearly any selection of "
+        f"these texts, and an independent reader does not recover the class from the selected words.  They are not "
+        f"reasons for {them}."
+    )
+
+
+ANSWERS = (NoteCode.INTERLOCKING_ANSWER,)
+"""Notes that give an answer."""
+ONE_LABEL = "The black box predicts the same label for all {}: the scores are not informative"
+TEMPLATES: dict[NoteCode, Template] = {
+    NoteCode.TEXT: "{text}",
+    # Reasons for a missing score
+    NoteCode.ATTENTION_NOT_AUDITED: "the attention is not among the audited explainers",
+    NoteCode.EMPTY_SELECTIONS: "the selection is empty in every text",
+    NoteCode.EXPLAINER_UNSUPPORTED: "{message}",
+    NoteCode.FEW_TEXTS_OF_A_CLASS: _few_texts_of_a_class,
+    NoteCode.IN_CELL: "{reason:note} ({technique}, seed {seed})",
+    NoteCode.LACKS_CAPABILITY: lambda fields: MISSING_CAPABILITY[fields["capability"]],
+    NoteCode.NO_BLANK_TOKENS: "the tokens without content are unknown",
+    NoteCode.NO_EFFECT_OF_GRADIENT: "the gradient of the label is 0 in the generator's embeddings: this step cannot "
+    "change the selection",
+    NoteCode.NO_INDEPENDENT_READER: "no independent reader was trained for the selection",
+    NoteCode.NO_LABELS: "the texts have no labels",
+    NoteCode.NO_OTHER_SEEDS: "only one model was passed: pass models trained with other seeds as other_seeds= "
+    "(--other-seed MODEL)",
+    NoteCode.NO_PARAMETERS: "the model is a black box: its parameters cannot be randomized",
+    NoteCode.NO_RATIONALES: "these texts have no human rationales: pass them as rationales= (--rationales COLUMN)",
+    NoteCode.NO_SENTENCE_ENDS: "the sentence boundaries are unknown, and no token of the vocabulary ends a sentence",
+    NoteCode.NO_SENTENCES: "the sentence boundaries are unknown",
+    NoteCode.NO_SHORTCUT: "{message}",
+    NoteCode.NO_SYNONYM_TABLE: f"there is no synonym table: {PASS_TABLE}",
+    NoteCode.NO_TEXT_OF_TWO_WORDS: "no text has two words",
+    NoteCode.NO_TRAINING_TEXTS: lambda fields: (
+        f"it {'retrains the model' if fields['models'] == 1 else 'trains two models'}: {PASS_TRAIN}"
+    ),
+    NoteCode.NOT_A_RATIONALIZER: "the model is not a rationalizer",
+    NoteCode.NOT_A_TEXT_CLASSIFIER: "only a TextClassifier can be retrained",
+    NoteCode.NOT_MEASURED: "it was not measured",
+    NoteCode.NOT_THOROUGH: "it runs only in a thorough audit: it needs hundreds of forward passes per text",
+    NoteCode.NOTHING_SELECTS: "no audited explanation selects words",
+    NoteCode.ONLY_RANDOM_EXPLAINER: "the only explainer is the random baseline",
+    NoteCode.READS_SELECTION: "the model reads only the selected words: the gradient of the others is 0",
+    NoteCode.READS_WORDS: lambda fields: (
+        f"{fields['explainer']} reads words, not embeddings"
+        if "explainer" in fields
+        else "the explainer reads words, not embeddings: perturbed embeddings do not change it"
+    ),
+    NoteCode.RETRAINING_FAILED: "the retraining failed: {message}",
+    NoteCode.SAME_SEED: "{model} has the same seed, {seed}, but other weights: it was trained differently",
+    NoteCode.SELECTS_WITHOUT_ATTENTION: "the model selects words and has no attention",
+    NoteCode.SELECTS_WORDS: "the model selects words, not sentences",
+    NoteCode.TRAINED_DIFFERENTLY: "{model} was trained differently ({name}: {other}, here {here})",
+    NoteCode.UNDEFINED: _undefined,
+    # Remarks about a score
+    NoteCode.CHANCE_LEVEL: "chance level {value:number}, for a random choice or order of words",
+    NoteCode.COLLAPSED: "{message}",
+    NoteCode.CONSTANT_BLACK_BOX: ONE_LABEL.format("texts"),
+    NoteCode.CONTEXTUAL_DEFAULT_TOKENS: "the hidden state of a default token depends on the text: mass on it is not a "
+    "shortcut in itself",
+    NoteCode.EMPTY_WHEN_SHUFFLED: "{texts:,} texts have an empty selection once they are shuffled",
+    NoteCode.EXEMPT_TEXTS: "{value:number} with the texts that count as 0 because nearly any selection gives their "
+    "class",
+    NoteCode.FGM_ON_SAME_TEXTS: lambda fields: (
+        f"of {count_text(fields['texts'], 'sampled text')}, which one step of FGM shifts by {number(fields['value'])}"
+    ),
+    NoteCode.GRADED_MARKS: "each word counts by its graded mark",
+    NoteCode.INTERLOCKING: _interlocking,
+    NoteCode.LEFT_OUT: "left out: {left:,} texts",
+    NoteCode.LEFT_OUT_EMPTY: "left out: {left:,} of {texts:,} texts with an empty selection",
+    NoteCode.LEFT_OUT_SHORT: "left out: {left:,} of {texts:,} texts, which have fewer than two words",
+    NoteCode.LEFT_OUT_WITHOUT_SYNONYMS: "left out: {left:,} of {texts:,} texts, which have fewer than two words, or "
+    f"too few with a synonym: {PASS_TABLE}",
+    NoteCode.NOT_SAMPLED: lambda fields: (
+        f"of {count_text(fields['texts'], 'text')}: {count_text(fields['others'], 'other text')} not sampled, or "
+        "without a value"
+    ),
+    NoteCode.ONE_LABEL_BLACK_BOX: ONE_LABEL.format("evaluation texts"),
+    NoteCode.UNFLIPPED: "the label of {unflipped:,} of {texts:,} texts does not flip within {largest:g} at every size",
+    # Notes of a report
+    NoteCode.ARBITRARY_SELECTIONS: _arbitrary_selections,
+    NoteCode.BELOW_BASELINE: _below_baseline,
+    NoteCode.BLACK_BOX_DISAGREES: "The black box does not predict the same from the selected words: it predicts the "
+    "same class in {post_hoc:percent} of the texts, the explainer's approximator in {fidelity:percent}.  The words "
+    "suffice for the approximator, not the black box.",
+    NoteCode.CHOSEN_MEASURES: "This audit has only chosen measures, and no verdicts.",
+    NoteCode.COVERAGE: "{message}.",
+    NoteCode.EXPLAINER_NOT_AUDITED: "The explainer {explainer} was not audited: {message}.",
+    NoteCode.INTERLOCKING_ANSWER: _interlocking_answer,
+    NoteCode.INTERLOCKING_NOT_TESTED: "Interlocking was not tested, because {reason:note}: the training texts were not "
+    "used.",
+    NoteCode.INTERRUPTED: "This audit was interrupted: it has only the measures that were finished, and no verdicts.",
+    NoteCode.LABEL_LEAKAGE: _label_leakage,
+    NoteCode.LEAKAGE_NOT_TESTED: "Label leakage was not tested: training was too short for an independent reader.  "
+    "Train for more epochs.",
+    NoteCode.ONE_LABEL: f"{ONE_LABEL.format('evaluation texts')}; any selection scores the same.",
+    NoteCode.READER_NOT_TRAINED: "No independent reader was trained with this explainer: fit it again to test for "
+    "label leakage.",
+    NoteCode.SECOND_TEXT: _second_text,
+    NoteCode.SELECTION_LIKE_RANDOM: "The selection is not better than a random one: an independent reader is right in "
+    "{reader:percent} of the texts from the selected words, and in {random_words:percent} from random words.",
+    NoteCode.TRAINING_SPLIT: "These texts are a training split: if the model was trained on them, the scores are "
+    "optimistic.",
+    NoteCode.TRAINING_TEXTS: lambda fields: f"{overlap_sentence(fields['training'], fields['texts'])}.",
+    NoteCode.UNSELECTED_PREDICTS_BETTER: "The unselected words predict better than the selected ones: the black box "
+    "predicts the same class from the unselected words in {unselected:percent} of the texts, and from the selected "
+    "words in {selected:percent}.  The selection is not the evidence, or only a part of it: compare a larger k.",
+}
+"""One template for each code."""

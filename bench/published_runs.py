@@ -18,7 +18,6 @@ import time
 import warnings
 from pathlib import Path
 
-from babi_settings import unit_vectors
 from steadygaze.core.errors import UserError
 from steadygaze.study.compare import StudyRuntime, begin
 from steadygaze.study.engine import run_round
@@ -26,15 +25,16 @@ from steadygaze.study.executor import LocalProcesses
 from steadygaze.study.published_tables import find_table
 from steadygaze.study.reproduce import TableRun, run_missing
 from steadygaze.study.table_blocks import ReproduceOptions, blocks
+from studies.babi_settings.run import unit_vectors
 
 SEEDS = 5
 PACKED_SUFFIXES = (".json", ".safetensors")
 Choice = dict[str, object]
 BF16 = {"precision": "bf16"}
 UNIT = "unit"
-"""Word vectors from N(0, 1) for bAbI (bench/babi_settings.py), written to the folder of the run."""
+"""Word vectors from N(0, 1) for bAbI (studies/babi_settings), written to the folder of the run."""
 BABI = {"vectors": UNIT, "batch_size": 50, "settings": {"hidden": 32, "decoder": "mlp", "patience": 10}}
-"""Jain & Wallace 2019, whom the paper follows; bench/babi_settings.py compares them with the defaults."""
+"""Jain & Wallace 2019, whom the paper follows; studies/babi_settings compares them with the defaults."""
 PLANS: dict[str, list[tuple[str, Choice]]] = {
     "seat": [("seat/table1", {"only": ("bilstm", "rnn")})],
     "kitada": [

@@ -35,8 +35,8 @@ from stability_plots import stability_accuracy, stability_forest
 from studies.figures.leakage import image_fills, leakage_fidelity
 from studies.figures.rationales import interlocking, movie_rationales, rationales
 from studies.figures.style import GRAY, GRID, INK, PAPER, Chart
+from studies.figures.synonyms import synonym_flips
 from studies.figures.text_sizes import long_texts, small_data
-from synonym_plots import synonym_flips
 
 PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
     "stability-forest": (

@@ -16,7 +16,7 @@ from stability_plan import HATE, MAIN_SETTINGS
 from stability_records import study_records
 from stability_table import Rows, compare_with_vanilla, format_number, rows_of, table
 from studies.stability.statistics import prediction, ratio
-from synonym_table import BASE, Records, control_ratios
+from studies.synonyms.runs import BASE, Records, control_ratios
 
 RECORDS = Path(__file__).parents[1] / "studies" / "records"
 PROBES = ("3-synonyms", "3-held-out", "1-wordnet")

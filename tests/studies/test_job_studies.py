@@ -1,8 +1,6 @@
 """Every study that runs jobs: its function and its jobs can be sent to worker processes."""
 
-import ast
 import pickle
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,23 +10,19 @@ import pytest
 from studies import jobs
 
 ROOT = Path(__file__).parents[2]
-BENCH = ROOT / "bench"
-ARGUMENTS: dict[str, list[str]] = {
-    "babi_settings": [],
-    "hypothesis_only": [],
-    "synonym_groups": ["--tables", "tables"],
-}
-"""Script of bench/ -> its options, besides --out and --workers."""
 STUDIES: dict[str, dict[str, Any]] = {
+    "babi_settings": {},
     "black_boxes": {"data": Path("data")},
     "certified_share": {"data": Path("data")},
     "default_tokens": {"cut": Path("cut")},
     "fresh": {},
+    "hypothesis_only": {},
     "independent_reader": {"only": "planted.truth"},
     "long_texts": {},
     "movies": {"cut": Path("cut")},
     "rationales": {"cut": Path("cut")},
     "small_data": {},
+    "synonyms": {"tables": Path("tables")},
     "tune_epsilon": {},
     "xor_rationalizer": {},
 }
@@ -38,29 +32,6 @@ STUDIES: dict[str, dict[str, Any]] = {
 def test_all_studies_are_listed() -> None:
     files = (ROOT / "studies").glob("*/run.py")
     assert {file.parent.name for file in files if "jobs.run(" in file.read_text(encoding="utf-8")} == set(STUDIES)
-    assert {file.stem for file in BENCH.glob("*.py") if "job_cells.run(" in file.read_text(encoding="utf-8")} == set(
-        ARGUMENTS
-    )
-
-
-@pytest.mark.parametrize("name", ARGUMENTS)
-@pytest.mark.usefixtures("bench")
-def test_workers_import_the_function_and_the_jobs_of_a_study(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A worker loads what the driver pickled: modules are found by name, and nothing is local to the driver."""
-    monkeypatch.chdir(tmp_path)
-    Path("tables").mkdir()
-    for table in ("cf", "wn"):
-        Path("tables", f"{table}.jsonl").write_text('{"word": "good", "synonyms": ["fine"]}\n')
-    study, passed = import_module(name), []
-    monkeypatch.setattr(jobs, "run", lambda *args, **more: passed.append((args, more)))
-    monkeypatch.setattr(sys, "argv", [name, "--out", "out", "--workers", "2", *ARGUMENTS[name]])
-    study.main()
-    [((options, plan, do), more)] = passed
-    assert options.workers == 2
-    assert_importable(plan() or _jobs(study), do)
-    assert all(isinstance(need, str) for job in plan() for need in more.get("needs", lambda job: ())(job))
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -68,14 +39,15 @@ def test_workers_import_the_function_and_the_jobs_of_a_package(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[Any] = []
-    monkeypatch.setattr(jobs, "run", lambda *arguments, **more: passed.append(arguments))
+    monkeypatch.setattr(jobs, "run", lambda *arguments, **more: passed.append((arguments, more)))
     study = import_module(f"studies.{name}.run")
     for function in ("prepare", "black_box"):
         monkeypatch.setattr(study, function, lambda *_: None, raising=False)
     study.run(study.Options(out=tmp_path, workers=2, **STUDIES[name]))
-    [(options, plan, do)] = passed
+    [((options, plan, do), more)] = passed
     assert options.workers == 2
     assert_importable(plan(), do)
+    assert all(isinstance(need, str) for job in plan() for need in more.get("needs", lambda job: ())(job))
 
 
 def assert_importable(planned: list[Any], do: Any) -> None:
@@ -90,11 +62,6 @@ def _function(do: Any) -> Any:
     return getattr(inner, "__func__", inner)
 
 
-def _jobs(study: Any) -> list[Any]:
-    """All jobs of a study, of which none was selected."""
-    return study.plan(1)  # type: ignore[no-any-return]
-
-
 def test_a_black_box_is_prepared_in_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several workers share it, so that it is made before the first job."""
     prepared: list[bool] = []
@@ -103,11 +70,3 @@ def test_a_black_box_is_prepared_in_a_new_folder(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(study, "prepare", lambda name, out, *rest: prepared.append(out.is_dir()))
     study.run(study.Options(out=tmp_path / "new" / "out", data=tmp_path, workers=2, only="planted.random"))
     assert prepared == [True]
-
-
-@pytest.mark.parametrize("name", ARGUMENTS)
-def test_a_script_calls_main_through_an_import(name: str) -> None:
-    """Otherwise the classes of its jobs belong to __main__, which a worker does not have."""
-    last = ast.parse((BENCH / f"{name}.py").read_text(encoding="utf-8")).body[-1]
-    assert isinstance(last, ast.If)
-    assert ast.unparse(last) == f"if __name__ == '__main__':\n    import {name}\n    {name}.main()"

@@ -1,22 +1,26 @@
-"""bench/synonym_groups.py: teachers of students, the order of jobs, equal entropy and confidence, and tables."""
+"""The study of synonym groups: teachers of students, the order of jobs, equal entropy and confidence, and tables."""
 
-import argparse
 import json
 import math
-import re
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 from steadygaze.core.maths.distributions import entropy
+from steadygaze.data.synonym_groups import SynonymGroups
+from studies.synonyms.data import StudyData
+from studies.synonyms.measures import scaled_comprehensiveness
+from studies.synonyms.models import SharperAttention, with_entropy
+from studies.synonyms.plan import FACTORS, LONG, ROWS, Job, matching_jobs, name_of, plan, teachers_of
+from studies.synonyms.run import complete_seeds
+from studies.synonyms.runs import PARTS, Records, at_entropy
+from studies.synonyms.table import MAX_RATIOS, shortfall, targets_table
 
-BENCH = Path(__file__).parent.parent / "bench"
 
-
-@pytest.mark.usefixtures("bench")
 def test_a_temperature_gives_each_text_the_target_entropy():
-    from cheaper_consensus import with_entropy
 
     torch.manual_seed(0)
     mask = torch.arange(9) < torch.tensor([[9], [5], [3]])
@@ -28,10 +32,7 @@ def test_a_temperature_gives_each_text_the_target_entropy():
     assert (tempered[~mask] == 0).all()
 
 
-@pytest.mark.usefixtures("bench")
 def test_students_share_no_teacher_and_follow_them():
-    from cheaper_consensus import Job
-    from synonym_groups import teachers_of
 
     students = [Job("sst2", "4-4-t2-e2", "both", seed) for seed in range(3)]
     teachers = [teacher for student in students for teacher in student.teachers]
@@ -40,23 +41,15 @@ def test_students_share_no_teacher_and_follow_them():
     assert teachers_of(teachers[0]) == ()
 
 
-@pytest.mark.usefixtures("bench")
-def test_rows_that_are_passed_keep_their_order_and_teachers_come_first(monkeypatch: pytest.MonkeyPatch):
-    import synonym_groups
-    from cheaper_consensus import Job
+def test_rows_that_are_passed_keep_their_order_and_teachers_come_first():
 
-    monkeypatch.setattr(synonym_groups, "STUDY", {"4-4-t2-e2": ("both",)})
-    jobs = synonym_groups.all_jobs(False, ["sst2"], 3, in_order=True)
+    jobs = plan({"4-4-t2-e2": ("both",)}, ["sst2"], 3, cheaper=False, in_order=True)
     assert [job.seed for job in jobs] == [0, 1, 0, 2, 3, 1, 4, 5, 2]
     assert jobs[2] == Job("sst2", "4-4-t2-e2", "both", 0)
 
 
-@pytest.mark.usefixtures("bench")
 def test_seeds_are_compared_also_if_the_lower_one_was_measured_later(tmp_path: Path):
     """Weights (1, 0) and (0, 1) have a divergence of ln 2."""
-    import numpy as np
-
-    from synonym_groups import complete_seeds
 
     for folder in ("records", "seen/test"):
         (tmp_path / folder).mkdir(parents=True)
@@ -69,43 +62,32 @@ def test_seeds_are_compared_also_if_the_lower_one_was_measured_later(tmp_path: P
     assert distances == [None, pytest.approx(math.log(2))]
 
 
-@pytest.mark.usefixtures("bench")
 def test_students_substitute_by_the_tables_of_their_groups(tmp_path: Path):
-    from synonym_jobs import Study
 
     tables = {"cf": {"good": ["fine"], "film": ["movie"]}, "wn": {"good": ["nice", "fine"]}}
     for name, table in tables.items():
         rows = [json.dumps({"word": word, "synonyms": row}) for word, row in table.items()]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
-    study = Study(argparse.Namespace(tables=tmp_path, out=tmp_path / "out"))
+    study = StudyData(tmp_path, tmp_path / "out")
     for groups, good in (("none", ["fine"]), ("wn", ["nice", "fine"]), ("linked", ["fine", "nice"])):
         rows = map(json.loads, study.substitutes(groups).read_text().splitlines())
         assert {row["word"]: row["synonyms"] for row in rows}["good"] == good
 
 
-@pytest.mark.usefixtures("bench")
 def test_coverage_of_substitutions_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """WordNet has good → nice, in a group with it, and good → great, which only students of both tables see."""
-    from types import SimpleNamespace
-
-    from steadygaze.data.synonym_groups import SynonymGroups
-    from synonym_jobs import Study
 
     for name, row in (("cf", ["nice"]), ("wn", ["nice", "great"])):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"word": "good", "synonyms": row}))
-    study = Study(argparse.Namespace(tables=tmp_path))
+    study = StudyData(tmp_path, tmp_path)
     monkeypatch.setattr(study, "split", lambda *_: [SimpleNamespace(text="good nice great")] * 2)
     monkeypatch.setattr(study, "groups", lambda *_: SynonymGroups((("good", "nice"),)))
     assert study.coverage("sst2", "cf") == {"cf": (1.0, 0.0), "wn": (0.5, 0.0)}
     assert study.coverage("sst2", "both") == {"cf": (1.0, 0.0), "wn": (0.5, 0.5)}
 
 
-@pytest.mark.usefixtures("bench")
 def test_sharper_attention_by_hand():
     """Mean weights 0.8 and 0.2, temperature 0.5: 0.64 / 0.68 and 0.04 / 0.68; padding stays 0."""
-    from types import SimpleNamespace
-
-    from cheaper_consensus import SharperAttention
 
     output = SimpleNamespace(logits=torch.zeros(1, 2), weights=torch.tensor([[0.8, 0.2, 0.0]]))
     targets = SharperAttention(attention_temperature=0.5).cache_targets({"teacher-0": lambda _: output}, None)  # type: ignore[arg-type]
@@ -113,10 +95,8 @@ def test_sharper_attention_by_hand():
     assert targets.texts["probs"].tolist() == [[0.5, 0.5]]
 
 
-@pytest.mark.usefixtures("bench")
 def test_a_margin_makes_ratios_stricter_but_not_macro_f1(tmp_path: Path):
     """All ratios of the row meet their bars exactly; macro-F1 too."""
-    from synonym_table import MAX_RATIOS, Records, shortfall
 
     base = dict.fromkeys((*MAX_RATIOS, "comprehensiveness"), 1.0) | {"macro-f1": 0.8}
     row = MAX_RATIOS | {"comprehensiveness": 0.93, "macro-f1": 0.815}
@@ -128,30 +108,24 @@ def test_a_margin_makes_ratios_stricter_but_not_macro_f1(tmp_path: Path):
     assert shortfall(records, ("word-at", "none"), 0.1) == pytest.approx(0.1 * 6)
 
 
-@pytest.mark.usefixtures("bench")
 def test_vanilla_at_an_entropy_is_interpolated_between_temperatures():
-    from synonym_table import _at_entropy
 
     values = {"test": (0.4, 1.0), "temperature 2.0": (0.6, 0.5), "temperature 3.0": (0.8, 0.3)}
     model = {name: {"normalized-entropy": e, "shift": shift} for name, (e, shift) in values.items()}
-    assert _at_entropy([model], "test", "shift", 0.5) == pytest.approx(0.75)
-    assert _at_entropy([model], "test", "shift", 0.9) == pytest.approx(0.3)  # constant beyond
+    assert at_entropy([model], "test", "shift", 0.5) == pytest.approx(0.75)
+    assert at_entropy([model], "test", "shift", 0.9) == pytest.approx(0.3)  # constant beyond
 
 
-@pytest.mark.usefixtures("bench")
 def test_comprehensiveness_with_scaled_logits_by_hand():
     """Probabilities 4/5 and 1/2 without the top words; logits times 2: 16/17 and 1/2."""
-    from synonym_measures import scaled_comprehensiveness
 
     full, erased = torch.tensor([[0.8, 0.2]]).double(), torch.tensor([[[0.5, 0.5]]]).double()
     assert scaled_comprehensiveness(full, erased, 1.0) == pytest.approx((0.8, 0.3))
     assert scaled_comprehensiveness(full, erased, 2.0) == pytest.approx((16 / 17, 16 / 17 - 0.5))
 
 
-@pytest.mark.usefixtures("bench")
 def test_equal_confidence_compares_at_the_confidence_of_vanilla(tmp_path: Path):
     """Vanilla: confidence 0.9, 0.30.  The row has 0.10 at 0.8 and 0.30 at 1.0, so 0.20 at 0.9: two thirds."""
-    from synonym_table import FACTORS, Records
 
     def model(technique: str, confidences: dict[float, tuple[float, float]], value: float) -> str:
         points = [confidences[factor] for factor in FACTORS]
@@ -167,87 +141,7 @@ def test_equal_confidence_compares_at_the_confidence_of_vanilla(tmp_path: Path):
     assert records.equal_confidence(("word-at", "none")) == pytest.approx(2 / 3)
 
 
-@pytest.mark.usefixtures("bench")
-def test_the_rows_of_the_page_are_those_of_the_records():
-    from synonym_table import Records, main_table
-
-    page = (BENCH.parent / "docs" / "results" / "synonym-groups.md").read_text()
-    names = {"4-4-t2-e2": "two short teachers", "linked": "both, linked"}
-    records = Records([str(BENCH.parent / "studies" / "records" / "synonym_groups_five_seeds.jsonl")], "test", [])
-    heading, *table = main_table(records)
-    hidden = {heading.index("comp. at equal confidence"), heading.index("cost")}
-    rows = [[names.get(cell, cell) for i, cell in enumerate(line) if i not in hidden] for line in table]
-    rows = [row for row in rows if not row[0].startswith("fast-")]  # teachers
-    assert len(rows) == 15
-    assert [row for row in rows if f"| {' | '.join(row)} |" not in page] == []
-
-
-@pytest.mark.usefixtures("bench")
-@pytest.mark.parametrize(
-    ("parts", "corpus", "name", "count"),
-    [
-        ("tempered imdb-3a7fb79 long_student", "imdb", "IMDB", 10),
-        ("tempered", "sst2-minilm", "SST-2, MiniLM", 6),
-        ("minilm-db9835f", "sst2-minilm", "SST-2, MiniLM, second run", 2),
-    ],
-)
-def test_the_rows_of_long_texts_and_transformers_are_those_of_the_records(
-    parts: str, corpus: str, name: str, count: int
-):
-    from studies.tables import minus_signs
-    from synonym_table import Records, main_table
-
-    page = (BENCH.parent / "docs" / "results" / "synonym-groups.md").read_text()
-    names = {"4-4-t2-e2-x0.5": "two short teachers, T = 0.5", "linked": "both, linked", "nan": "–"}
-    names |= {"4-4-t2-e8-own-x0.5-s4": "long student", "4-4-t2-e8-own-x0.5-s8": "long student, weight 8"}
-    files = [BENCH.parent / "studies" / "records" / f"synonym_groups_{part}.jsonl" for part in parts.split()]
-    heading, *table = main_table(Records([*map(str, files)], "test", [corpus]))
-    cost = heading.index("cost")
-    table = [line for line in table if line[0] in names or "-own-" not in line[0]]
-    rows = [[name, *(names.get(cell, cell) for i, cell in enumerate(line) if i != cost)] for line in table]
-    assert len(rows) == count
-    assert [row for row in rows if minus_signs(f"| {' | '.join(row)} |") not in page] == []
-
-
-def settings_of(technique: str) -> str:
-    """Name of a row of the long student on the page."""
-    match = re.match(r"4-4-t2-e(\d)-own-x([\d.]+)(?:-a([\d.]+))?(?:-s(\d+))?( \()?", technique)
-    if match is None:
-        return technique
-    epochs, temperature, attention, weight, part = match.groups()
-    name = f"{epochs} epochs, T = {temperature}, weight {weight or 1}" + f", τ = {attention}" * bool(attention)
-    return name + " (without IMDB)" * bool(part)
-
-
-@pytest.mark.usefixtures("bench")
-def test_the_rows_of_the_long_student_are_those_of_the_records():
-    from synonym_table import Records, main_table, shortfall
-
-    page = (BENCH.parent / "docs" / "results" / "synonym-groups.md").read_text().replace("**", "")
-    files = [
-        str(BENCH.parent / "studies" / "records" / f"synonym_groups_{part}.jsonl")
-        for part in ("five_seeds", "tempered", "long_student")
-    ]
-    corpora = ["sst2", "rotten_tomatoes", "tweet_emotion", "imdb"]
-    rows = []
-    _, *table = main_table(Records(files, "test", corpora))
-    for technique, groups, *cells in table:
-        if "e8-own-x0.5" in technique and "-a0" not in technique:
-            rows.append([settings_of(technique), groups.replace("linked", "both, linked"), *cells])
-    records = Records(files, "validation", corpora)
-    heading, *table = main_table(records)
-    columns = ["models", "cost", *heading[3:6], "seeds", "comp.", "comp. at equal confidence", "entropy"]
-    for line in table:
-        if "-own-" in line[0] and line[1] == "both":
-            missing = f"{shortfall(records, (line[0], 'both'), 0.1):.2f}"
-            rows.append([settings_of(line[0]), *(line[heading.index(column)] for column in columns), missing])
-    assert len(rows) == 10 + 13
-    assert [row for row in rows if f"| {' | '.join(row)} |" not in page] == []
-
-
-@pytest.mark.usefixtures("bench")
 def test_a_record_replaces_that_of_the_same_job_in_an_earlier_file(tmp_path: Path):
-    from synonym_table import Records
 
     job = {"corpus": "imdb", "technique": "vanilla", "groups": "none"}
     runs = {"old": [(0, 0.1), (1, 0.2)], "new": [(0, 0.5)]}
@@ -256,3 +150,27 @@ def test_a_record_replaces_that_of_the_same_job_in_an_earlier_file(tmp_path: Pat
         (tmp_path / file).write_text("\n".join(lines))
     records = Records([str(tmp_path / file) for file in runs], "test", [])
     assert records.average("imdb", ("vanilla", "none"), "macro-f1") == pytest.approx(0.35)
+
+
+def test_a_job_is_selected_with_its_teachers():
+    jobs = plan({"vanilla": ("none",), "4-4-t2-e2": ("both",)}, ["sst2"], 1, cheaper=False, in_order=False)
+    selected = {job.id for job in matching_jobs(jobs, "e2")}
+    assert selected == {"sst2.4-4-t2-e2.both.s0", "sst2.fast-4-4.both.s0", "sst2.fast-4-4.both.s1"}
+
+
+def test_no_two_rows_have_one_name():
+    assert len({name_of(technique) for technique in ROWS}) == len(ROWS)
+
+
+def test_the_long_student_meets_every_target_that_the_table_has():
+    """Beside those of the table, its cost is to be at most three vanilla runs: it is not."""
+    records = PARTS["second"].records
+    heading, *rows = targets_table(records, LONG)
+    assert {row[heading.index("met")] for row in rows} == {"yes"}
+    assert records.cost((LONG, "both")) > 3
+
+
+def test_a_part_has_all_the_models_of_the_rows_that_the_page_names():
+    counts = {name: {part.records.count(row) for row in part.rows} for name, part in PARTS.items() if part.rows}
+    assert counts["first"] == counts["minilm"] == counts["minilm-second"] == {5}
+    assert min(count for part in counts.values() for count in part) >= 1

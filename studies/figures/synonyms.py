@@ -3,10 +3,8 @@
 import altair as alt
 import pandas as pd
 
-from studies.figures.style import COLORS, RECORDS, Chart, panels, rounded, wide
-from studies.stability.statistics import ratio
-from synonym_table import BASE
-from synonym_table import Records as SynonymRecords
+from studies.figures.style import COLORS, Chart, panels, rounded, wide
+from studies.synonyms.runs import BASE, study_records
 
 LONG_STUDENT = "4-4-t2-e8-own-x0.5-s4"
 GROUPED = {
@@ -26,22 +24,17 @@ TABLES = {"cf3": "3 substitutions, counter-fitted table", "wn3": "3 substitution
 
 
 def synonym_flips() -> Chart:
-    files = [str(RECORDS / f"synonym_groups_{part}.jsonl") for part in ("long_student", "five_seeds")]
-    records = SynonymRecords(files, "test", ["rotten_tomatoes", "sst2", "tweet_emotion"])
+    records = study_records("long_student five_seeds", ["rotten_tomatoes", "sst2", "tweet_emotion"])
     lines = []
-    for row, technique in GROUPED.items():
-        for group, groups in {name: label for name, label in GROUPS.items() if records.present((row, name))}.items():
+    for technique, name in GROUPED.items():
+        for group, groups in GROUPS.items():
+            if not records.present(row := (technique, group)):
+                continue
             for probe, panel in TABLES.items():
-                key = f"label-flip/{probe}"
-                ours, plain_values = (
-                    {c: [cell[key] for cell in records.cells[c, variant]] for c in records.corpora}
-                    for variant in ((row, group), BASE)
-                )
-                estimate = ratio(ours, plain_values)
-                assert abs(estimate.value - records.ratio((row, group), key)) < 1e-9, (row, group, probe)
-                if (row, group) == BASE:
+                estimate = records.estimated_ratio(row, f"label-flip/{probe}")
+                if row == BASE:
                     estimate = type(estimate)(1.0, 1.0, 1.0, 1.0)  # the denominator
-                lines.append({"technique": technique, "groups": groups, "panel": panel, **estimate._asdict()})
+                lines.append({"technique": name, "groups": groups, "panel": panel, **estimate._asdict()})
     names = list(GROUPED.values())
     base = alt.Chart(pd.DataFrame([rounded(line) for line in lines])).encode(
         y=alt.Y("groups:N", sort=list(GROUPS.values()), title="groups from"),
@@ -52,4 +45,5 @@ def synonym_flips() -> Chart:
     bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
     shape = alt.Shape("technique:N", sort=names, scale=alt.Scale(domain=names), **wide())
     points = base.mark_point(filled=True, size=45, opacity=1).encode(x="value:Q", shape=shape)
-    return (bars + points).properties(width=250, height=150).facet(panels(TABLES.values()), columns=2)
+    chart: Chart = (bars + points).properties(width=250, height=150).facet(panels(TABLES.values()), columns=2)
+    return chart

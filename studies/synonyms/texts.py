@@ -1,4 +1,4 @@
-"""Rewrites of texts for bench/synonym_groups.py: synonyms, typos and deletions of three words."""
+"""Rewrites of texts: synonyms, typos and deletions of three words."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,25 +1,8 @@
-"""Rows of bench/synonym_groups.py: techniques of the study, and cheaper forms of consensus.
-
-word-at              8 epochs, constant learning rate
-fast-E-R             word-at for E epochs; the learning rate decays linearly from R × 0.001
-tT-eE                consensus of T word-at teachers, student of E epochs
-E-R-tT-eE            consensus of T teachers of the row fast-E-R
-*-no-swaps           the student substitutes no words
-*-equal-entropy      the attention of all teachers of a text is tempered to their mean entropy before averaging
-*-xT                 the mean prediction of the teachers is tempered by T
-*-own-…              the student substitutes words by the tables of its groups, else by the counter-fitted table
-*-aA                 the mean attention of the teachers is tempered by A
-*-sS                 the loss under substitutions has the weight S instead of 1
-*-mean-logits        the mean of the teachers' logits, not of their probabilities
-scorers-K-E-eE       one word-at teacher of E epochs (learning rate 4 × 0.001, linear) with K scorers and decoders
-snapshots-A-B-eE     teachers from one run of word-at: A epochs, then B more after the learning rate is reset to 0.002
-self-anchor          word-at and substitutions, anchored to the moving average of the own weights; no teachers
-"""
+"""Forms of consensus that the study compares beside those of steadygaze; `plan.py` describes their rows."""
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from itertools import starmap
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -222,142 +205,12 @@ class SelfAnchor(WordAT):
         return terms
 
 
-@dataclass(frozen=True)
-class Row:
-    technique: Any
-    """A name, or a class."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    teacher: str = ""
-    """Row of the teachers."""
-    teachers: int = 0
-    epochs: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of a class; numbers of epochs."""
-    own_tables: bool = False
-    """Whether a student substitutes words by the tables of its groups."""
-
-
-def _fast(epochs: int, factor: int) -> Row:
-    return Row("word-at", {"learning_rate": factor * 1e-3, "schedule": "linear"}, epochs=epochs)
-
-
-def _students() -> dict[str, Row]:
-    rows = {f"t{t}-e2": Row("consensus", {}, "word-at", t, 2) for t in (1, 2, 3, 5)}
-    for epochs, factor in FAST_SCHEDULES:
-        for teachers, student in ((2, 2), (3, 2), (2, 1), (2, 4)):
-            name = f"{epochs}-{factor}-t{teachers}-e{student}"
-            rows[name] = Row("consensus", {}, f"fast-{epochs}-{factor}", teachers, student)
-    return rows
-
-
-def _snapshots(student: int, *cycles: int) -> Row:
-    return Row(Snapshots, {"learning_rate": 2e-3}, options={"cycles": cycles, "student": student})
-
-
-def _tempered_row(epochs: int, factor: int, student: int, temperature: float) -> Row:
-    return Row("consensus", {"target_temperature": temperature}, f"fast-{epochs}-{factor}", 2, student)
-
-
-def _own_table_row(student: int, temperature: float, swaps: float = 1.0) -> tuple[str, Row]:
-    name = f"4-4-t2-e{student}-own-x{temperature}" + f"-s{swaps:g}" * (swaps != 1)
-    settings = {"target_temperature": temperature, "swaps": swaps}
-    return name, Row("consensus", settings, "fast-4-4", 2, student, own_tables=True)
-
-
-def _sharper_row(student: int, temperature: float, attention: float) -> tuple[str, Row]:
-    options = {"target_temperature": temperature, "attention_temperature": attention}
-    row = Row(SharperAttention, {}, "fast-4-4", 2, student, options, own_tables=True)
-    return f"4-4-t2-e{student}-own-x{temperature}-a{attention}", row
-
-
-def _scorers(scorers: int, teacher: int, student: int) -> Row:
-    return Row(Scorers, {}, options={"scorers": scorers, "teacher": teacher, "student": student})
-
-
-TEMPERED_STUDENTS = ((4, 4, 1, 0.7), (4, 4, 1, 0.5), (4, 4, 1, 0.35), (4, 4, 2, 0.5))
-OWN_TABLE_ROWS = dict(
-    (
-        *starmap(_own_table_row, ((2, 0.5), (4, 0.35), (8, 0.5), (8, 0.25))),
-        *starmap(_own_table_row, ((8, 0.5, 2.0), (8, 0.5, 4.0), (8, 0.5, 8.0), (8, 0.5, 16.0), (8, 0.7, 8.0))),
-        *starmap(_sharper_row, ((4, 0.35, 0.8), (8, 0.5, 0.8), (8, 0.25, 0.8), (8, 0.35, 0.65))),
-    )
-)
-"""Students that substitute words by the tables of their groups."""
-FAST_SCHEDULES = ((3, 4), (4, 4), (3, 8), (2, 8), (5, 2), (5, 4))
-ROWS: dict[str, Row] = {
-    "vanilla": Row("vanilla"),
-    "word-at": Row("word-at"),
-    **{f"fast-{epochs}-{factor}": _fast(epochs, factor) for epochs, factor in FAST_SCHEDULES},
-    **_students(),
-    "4-4-t2-e2-no-swaps": Row("consensus", {"swaps": 0.0}, "fast-4-4", 2, 2),
-    "5-4-t2-e1-no-swaps": Row("consensus", {"swaps": 0.0}, "fast-5-4", 2, 1),
-    "t2-e2-equal-entropy": Row(EqualEntropy, {}, "word-at", 2, 2),
-    **{f"{e}-{r}-t2-e{s}-x{t}": _tempered_row(e, r, s, t) for e, r, s, t in TEMPERED_STUDENTS},
-    **OWN_TABLE_ROWS,
-    "4-4-t2-e1-mean-logits": Row(MeanLogits, {}, "fast-4-4", 2, 1),
-    "scorers-4-4-e2": _scorers(4, 4, 2),
-    "scorers-4-6-e2": _scorers(4, 6, 2),
-    "snapshots-4-2-e2": _snapshots(2, 4, 2),
-    "snapshots-6-3-e1": _snapshots(1, 6, 3),
-    "snapshots-5-3-e2": _snapshots(2, 5, 3),
-    "snapshots-4-2-2-e1": _snapshots(1, 4, 2, 2),
-    "self-anchor": Row(SelfAnchor),
+TECHNIQUES = {
+    "equal-entropy": EqualEntropy,
+    "mean-logits": MeanLogits,
+    "sharper-attention": SharperAttention,
+    "scorers": Scorers,
+    "snapshots": Snapshots,
+    "self-anchor": SelfAnchor,
 }
-SHARPENED_ROWS = tuple(name for name in ROWS if "-x0." in name)
-CHEAPER: dict[str, tuple[str, ...]] = {
-    "vanilla": ("none", "linked"),
-    "word-at": ("linked",),
-    "4-4-t2-e2": ("linked", "both"),
-    "4-4-t2-e2-no-swaps": ("linked", "both"),
-    "5-4-t2-e1": ("linked",),
-    "5-4-t2-e1-no-swaps": ("linked",),
-    "snapshots-6-3-e1": ("linked", "both"),
-    "snapshots-5-3-e2": ("both",),
-    "snapshots-4-2-2-e1": ("both",),
-    "5-2-t2-e1": ("both",),
-    **{f"{e}-{r}-t2-e2": ("both",) for e, r in ((3, 4), (3, 8), (2, 8))},
-    **{f"t{t}-e2": ("both",) for t in (2, 1, 5, 3)},
-    **{f"{e}-{r}-t3-e2": ("both",) for e, r in ((3, 4), (2, 8))},
-    "4-4-t2-e1": ("both",),
-    "snapshots-4-2-e2": ("both",),
-    "t2-e2-equal-entropy": ("both",),
-    **dict.fromkeys(("4-4-t2-e1-mean-logits", "scorers-4-4-e2", "scorers-4-6-e2", *SHARPENED_ROWS), ("linked",)),
-    "self-anchor": ("both",),
-}
-"""Row -> its groups."""
-STUDY: dict[str, tuple[str, ...]] = {
-    "vanilla": ("none", "both", "linked", "cf", "wn"),
-    "word-at": ("none", "both", "linked", "cf", "wn"),
-}
-"""The selected student comes last."""
-SELECTABLE = (
-    *("t1-e2", "4-4-t2-e2", "5-2-t2-e1"),
-    *(name for name in ROWS if name.startswith(("snapshots", "scorers")) or name.endswith("mean-logits")),
-    *SHARPENED_ROWS,
-)
-"""Students that cost at most about three times as much as vanilla, and OWN_TABLE_ROWS, which cost up to six times."""
-
-
-def seeds_of(name: str, groups: str, corpus: str, cheaper: bool) -> int:
-    if not cheaper or (corpus not in ("imdb", "sst2-minilm") and (groups == "linked" or name == "vanilla")):
-        return 5
-    return 3 if name in ("vanilla", "t3-e2", *SELECTABLE) or name.endswith("t2-e2") else 2
-
-
-@dataclass(frozen=True)
-class Job:
-    corpus: str
-    technique: str
-    groups: str
-    seed: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.corpus}.{self.technique}.{self.groups}.s{self.seed}"
-
-    @property
-    def teachers(self) -> list["Job"]:
-        """Models of other seeds than other students have."""
-        row = ROWS[self.technique]
-        seeds = range(row.teachers * self.seed, row.teachers * (self.seed + 1))
-        return [Job(self.corpus, row.teacher, self.groups, seed) for seed in seeds]
+"""Names in `plan.ROWS`."""

@@ -1,4 +1,4 @@
-"""Measures of one model of bench/synonym_groups.py on texts and their rewrites.
+"""Measures of one model on texts and their rewrites.
 
     cf3, wn3           three words substituted by synonyms of either table
     cf-only3, wn-only3 by pairs that the other table does not have
@@ -13,7 +13,7 @@ comprehensiveness and mean confidence with the logits multiplied by several fact
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +23,16 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.metrics import f1_score
+from torch import Tensor
 
 from steadygaze.core.maths.distributions import entropy, jensen_shannon, kendall, top_k_overlap
+from steadygaze.core.types import Example
+from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
 from steadygaze.properties.measures import faithfulness_measures
 from steadygaze.properties.measures.stability_measures import label_flip, prediction_change
 from steadygaze.properties.probes.erasure import erase_words
-from synonym_table import FACTORS
+from studies.synonyms.plan import FACTORS
 
 K = 7
 COMPREHENSIVENESS_TEXTS = 500
@@ -38,23 +41,26 @@ COMPREHENSIVENESS_TEXTS = 500
 
 @dataclass
 class Outputs:
-    weights: Any
-    mask: Any
-    probs: Any
+    weights: Tensor
+    mask: Tensor
+    probs: Tensor
 
 
-def compute_outputs(clf: Any, texts: list[str]) -> Outputs:
+def compute_outputs(clf: TextClassifier, texts: Sequence[str]) -> Outputs:
     model = clf.stored_.model
     outputs = inference.split_outputs(model, clf.stored_.data(texts, None))
     weights, mask, logits = (value.to(model.device) for value in (outputs.weights, outputs.mask, outputs.logits))
     return Outputs(weights.double(), mask, logits.double().softmax(-1))
 
 
-def measures(clf: Any, examples: list[Any], rewrites: Mapping[str, list[str]], attention_file: Path) -> dict[str, Any]:
+def measures(
+    clf: TextClassifier, examples: Sequence[Example], rewrites: Mapping[str, list[str]], attention_file: Path
+) -> dict[str, Any]:
     """Scores on the texts, and shifts under every rewrite; the attention is written to `attention_file`."""
     texts = [example.text for example in examples]
     before = compute_outputs(clf, texts)
-    label = [clf.stored_.description.classes.index(example.label) for example in examples]
+    names: list[Any] = list(clf.stored_.description.classes)
+    label = [names.index(example.label) for example in examples]
     length = before.mask.sum(-1).double()
     result: dict[str, Any] = {
         "macro-f1": float(f1_score(label, before.probs.argmax(-1).cpu(), average="macro")),
@@ -75,7 +81,7 @@ def measures(clf: Any, examples: list[Any], rewrites: Mapping[str, list[str]], a
     return result
 
 
-def shifts(before: Outputs, after: Outputs, changed: Any) -> dict[str, Any]:
+def shifts(before: Outputs, after: Outputs, changed: Tensor) -> dict[str, Any]:
     """Mean changes of labels, probabilities and attention over the changed texts."""
     aligned = changed & (after.mask.sum(-1) == before.mask.sum(-1))
     width = min(before.mask.shape[1], after.mask.shape[1])
@@ -98,9 +104,9 @@ def shifts(before: Outputs, after: Outputs, changed: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def divide_scores(clf: Any, temperature: float) -> Any:
+def divide_scores(clf: TextClassifier, temperature: float) -> Iterator[None]:
     """Divide the attention scores of a model by a temperature inside the context."""
-    model = clf.stored_.model
+    model: Any = clf.stored_.model
     attend = model.attend
     model.attend = lambda scores, mask: attend(scores / temperature, mask)
     try:
@@ -109,7 +115,7 @@ def divide_scores(clf: Any, temperature: float) -> Any:
         del model.attend
 
 
-def comprehensiveness(clf: Any, texts: list[str]) -> dict[str, Any]:
+def comprehensiveness(clf: TextClassifier, texts: Sequence[str]) -> dict[str, Any]:
     """Mean comprehensiveness of attention, and the same with confidence at every factor of the logits."""
     model, parts = clf.stored_.model, []
     for _, batch, forward in inference.forwards(model, clf.stored_.data(texts[:COMPREHENSIVENESS_TEXTS], None)):
@@ -120,14 +126,14 @@ def comprehensiveness(clf: Any, texts: list[str]) -> dict[str, Any]:
     return {"comprehensiveness": scaled[FACTORS.index(1.0)][1], "scaled": scaled}
 
 
-def scaled_comprehensiveness(full: Any, erased: Any, factor: float) -> tuple[float, float]:
+def scaled_comprehensiveness(full: Tensor, erased: Tensor, factor: float) -> tuple[float, float]:
     """Mean confidence and comprehensiveness if a factor multiplies the logits.  (N,C), (N,K,C) -> two numbers"""
     full, erased = (_scale_logits(probs, factor) for probs in (full, erased))
     drop = faithfulness_measures.comprehensiveness(full, erased)
     return float(full.amax(-1).mean()), float(drop.mean())
 
 
-def _scale_logits(probs: Any, factor: float) -> Any:
+def _scale_logits(probs: Tensor, factor: float) -> Tensor:
     """Probabilities after multiplication of the logits; log-probabilities are logits up to a constant."""
     return (factor * probs.clamp_min(torch.finfo(probs.dtype).tiny).log()).softmax(-1)
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from statistics import geometric_mean, mean
 
 from stability_page import tempered_log_ratio
-from stability_plan import HATE, MAIN_SETTINGS
-from stability_records import study_records
-from stability_table import Rows, compare_with_vanilla, format_number, rows_of, table
+from stability_table import format_number, table
+from studies.stability.comparison import Rows, compare_with_vanilla, rows_of
+from studies.stability.plan import HATE, MAIN_SETTINGS
+from studies.stability.records import study_records
 from studies.stability.statistics import prediction, ratio
 from studies.synonyms.runs import BASE, Records, control_ratios
 

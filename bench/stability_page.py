@@ -9,23 +9,18 @@ from statistics import mean
 
 import numpy as np
 
-from stability_plan import MAIN_SETTINGS, SETTINGS, STARTS_FROM_VANILLA, TEMPERATURES
-from stability_records import Record, study_records
-from stability_table import (
+from stability_table import SHIFTS, difference_cell, ratio_cell, start_difference_cell, start_ratio_cell, table
+from studies.stability.comparison import (
     FIRST_SEEDS,
-    SHIFTS,
     Rows,
     compare_with_start,
     compare_with_vanilla,
-    difference_cell,
-    ratio_cell,
     rows_of,
-    start_difference_cell,
-    start_ratio_cell,
-    table,
     values,
     with_first_seeds,
 )
+from studies.stability.plan import MAIN_SETTINGS, SETTINGS, STARTS_FROM_VANILLA, TEMPERATURES
+from studies.stability.records import Record, study_records
 from studies.stability.statistics import Estimate, difference, paired, paired_difference
 from studies.tables import mean_and_deviation
 

@@ -6,10 +6,10 @@ import altair as alt
 import pandas as pd
 
 from stability_page import LABELS
-from stability_plan import MAIN_SETTINGS
-from stability_records import study_records
-from stability_table import Rows, compare_with_vanilla, rows_of, with_first_seeds
 from studies.figures.style import COLORS, GRAY, INK, Chart, once, panels, rounded
+from studies.stability.comparison import Rows, compare_with_vanilla, rows_of, with_first_seeds
+from studies.stability.plan import MAIN_SETTINGS
+from studies.stability.records import study_records
 from studies.stability.statistics import difference, ratio
 
 COSTS = {

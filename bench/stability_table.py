@@ -5,28 +5,30 @@
 studies/stability/statistics.py defines ratios, differences and intervals.
 """
 
+import gzip
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from statistics import geometric_mean, mean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from stability_plan import GRID, MAIN_SETTINGS, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
-from stability_records import SELECTION, STUDY, Record, read
 from steadygaze.study.seed_statistics import holm
-from studies.stability.statistics import Estimate, Values, difference, paired, paired_difference, ratio
+from studies.stability.comparison import (  # noqa: F401  # some for bench/published_page.py
+    FIRST_SEEDS,
+    PROBES,
+    Rows,
+    compare_with_start,
+    compare_with_vanilla,
+    rows_of,
+    values,
+    with_first_seeds,
+)
+from studies.stability.plan import GRID, MAIN_SETTINGS, SELECTION_PROBES, STARTS_FROM_VANILLA
+from studies.stability.records import SELECTION, STUDY, Record, read
+from studies.stability.statistics import Estimate, difference, paired, paired_difference, ratio
 from studies.tables import mean_and_deviation, minus_signs
 
-PROBES = {
-    "noise": "noise",
-    "FGM": "fgm-label",
-    "PGD": "pgd-attention",
-    "1 syn": "1-synonym",
-    "3 syn": "3-synonyms",
-    "3 held-out": "3-held-out",
-    "1 WordNet": "1-wordnet",
-}
-"""Name in the tables -> name in the records."""
 SHIFTS = {f"JSD {name}": f"jensen-shannon/{probe}" for name, probe in PROBES.items()}
 MODEL_RATIOS = {
     "Δp FGM": "prediction-change/fgm-label",
@@ -81,39 +83,7 @@ the recommendation and the caveats. `bench/stability_table.py` makes this page.
 - The grid of `anchored` had a duplicate: `noise` = 2 is the default. Its 4 runs are in the selection.
 """
 
-FIRST_SEEDS = "vanilla, seeds 0–4"
-"""The row of the vanilla models with the seeds of most techniques."""
-
 SIGNIFICANT = 0.05
-
-Rows = dict[str, dict[str, dict[int, Record]]]
-"""Row -> setting -> seed -> record."""
-
-
-def rows_of(records: Iterable[Record]) -> Rows:
-    rows: Rows = defaultdict(lambda: defaultdict(dict))
-    for record in records:
-        if record["phase"] == "test":
-            rows[record["row"]][record["setting"]][record["seed"]] = record | _lost(record)
-    return rows
-
-
-def _lost(record: Record) -> Record:
-    """Shares of the seven top-weighted words that a perturbation replaces."""
-    overlaps = {name: value for name, value in record.items() if name.startswith("top-k-overlap/")}
-    return {name.replace("overlap", "lost"): 1 - value for name, value in overlaps.items()}
-
-
-def with_first_seeds(rows: Rows) -> Rows:
-    """The row FIRST_SEEDS, and all other rows."""
-    first = {s: {seed: runs[seed] for seed in range(SEEDS)} for s, runs in rows["vanilla"].items()}
-    return {FIRST_SEEDS: first, **rows}
-
-
-def values(runs: dict[str, dict[int, Record]], key: str, settings: Iterable[str]) -> Values | None:
-    """Setting -> the measure of every seed; None if a setting lacks it."""
-    numbers = {s: [r[key] for _, r in sorted(runs[s].items()) if r.get(key) is not None] for s in settings if s in runs}
-    return numbers if numbers and all(numbers.values()) else None
 
 
 class Cell(NamedTuple):
@@ -150,12 +120,6 @@ def vanilla_table(rows: Rows, settings: list[str], ratios: dict[str, str], diffe
     return table(header, lines)
 
 
-def compare_with_vanilla(statistic: Any, rows: Rows, row: str, key: str, settings: list[str]) -> Estimate | None:
-    present = [s for s in settings if s in rows[row]]
-    ours, plain = values(rows[row], key, present), values(rows["vanilla"], key, present)
-    return None if ours is None or plain is None or ours.keys() != plain.keys() else statistic(ours, plain)
-
-
 def format_estimate(estimate: Estimate | None, form: str) -> str:
     if estimate is None:
         return ""
@@ -167,14 +131,6 @@ def format_number(number: float, form: str = "+.3f") -> str:
     """The number; zero has no sign."""
     text = format(number, form)
     return text if float(text) else text.lstrip("+-")
-
-
-def compare_with_start(statistic: Any, rows: Rows, row: str, key: str, settings: Iterable[str]) -> Estimate | None:
-    """The row's models against the vanilla models of the same seeds; None if no setting has the measure."""
-    runs = {s: rows[row][s] for s in settings if s in rows[row]}
-    own = {s: {seed: rows["vanilla"][s][seed] for seed in runs[s]} for s in runs}
-    ours, plain = values(runs, key, runs), values(own, key, runs)
-    return statistic(ours, plain) if ours and plain else None
 
 
 def ratio_cell(rows: Rows, row: str, key: str, settings: list[str]) -> Cell:
@@ -275,8 +231,14 @@ def substitution_table(rows: Rows) -> str:
     return table(header, lines)
 
 
+def header(file: Path) -> Record:
+    """The fields that all records share."""
+    first: Record = json.loads(gzip.decompress(file.read_bytes()).partition(b"\n")[0])
+    return first
+
+
 def page() -> str:
-    (origin, records), (earlier, tried) = read(STUDY), read(SELECTION)
+    (origin, records), (earlier, tried) = ((header(file), read(file)) for file in (STUDY, SELECTION))
     same = {r["row"]: r["same-as"].split(".")[2] for r in records if "same-as" in r}
     records = [record for record in records if record["row"] not in same]
     rows = rows_of(records)

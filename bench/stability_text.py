@@ -32,9 +32,7 @@ import numpy as np
 
 import stability_effects as effects
 from stability_page import between_seeds, tables, tempered_log_ratio
-from stability_plan import MAIN_SETTINGS, SEEDS, SETTINGS
-from stability_records import STUDY, Record, read, study_records
-from stability_table import (
+from studies.stability.comparison import (
     FIRST_SEEDS,
     PROBES,
     Rows,
@@ -43,6 +41,8 @@ from stability_table import (
     rows_of,
     with_first_seeds,
 )
+from studies.stability.plan import MAIN_SETTINGS, SEEDS, SETTINGS
+from studies.stability.records import COMMIT, Record, study_records
 from studies.stability.statistics import Estimate, difference, over_settings, paired, paired_difference, ratio
 from studies.tables import minus_signs
 
@@ -245,7 +245,7 @@ def _models(kind: str) -> str:
 
 
 def _commit() -> str:
-    return str(read(STUDY)[0]["commit"][:7])
+    return COMMIT
 
 
 def _percent(share: float) -> str:

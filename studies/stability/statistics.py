@@ -14,7 +14,7 @@ in t_si and v_si alike, and cancels.
 
 All have 95 % t intervals over seeds.  The variance is 1/S² times the sum over independent samples: var / n for a mean,
 var / (n · mean²) for its logarithm.  The degrees of freedom are those of Welch and Satterthwaite.  p is of the same t.
-bench/stability_coverage.py measures the coverage.  These intervals are about other seeds on the same data sets.
+studies/stability_coverage measures the coverage.  These intervals are about other seeds on the same data sets.
 
     prediction   exp( m ± t_{S−1} · s · √(1 + 1/S) ),   m, s: mean and standard deviation of ln( mean t_s / mean v_s )
 

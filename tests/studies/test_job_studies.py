@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from studies import jobs
+from studies.stability.records import SELECTION
 
 ROOT = Path(__file__).parents[2]
 STUDIES: dict[str, dict[str, Any]] = {
@@ -17,12 +18,16 @@ STUDIES: dict[str, dict[str, Any]] = {
     "default_tokens": {"cut": Path("cut")},
     "fresh": {},
     "hypothesis_only": {},
+    "interval_coverage": {},
     "independent_reader": {"only": "planted.truth"},
     "long_texts": {},
     "movies": {"cut": Path("cut")},
     "rationales": {"cut": Path("cut")},
+    "seat_sweep": {"glove": Path("glove"), "synonyms": Path("synonyms")},
     "small_data": {},
     "synonyms": {"tables": Path("tables")},
+    "stability": {"glove": Path("glove"), "synonyms": Path("synonyms"), "selection": SELECTION},
+    "stability_coverage": {},
     "tune_epsilon": {},
     "xor_rationalizer": {},
 }

@@ -31,13 +31,13 @@ def test_a2r_on_few_reviews_has_the_numbers_of_the_records() -> None:
     assert sentence in text_of(RESULTS / "rationales.md")
 
 
-def test_the_coverage_of_the_intervals_of_compare_is_that_of_the_records(bench: None) -> None:
+def test_the_coverage_of_the_intervals_of_compare_is_that_of_the_records() -> None:
     """Two effects of seeds and two numbers of texts for each number of seeds; all intervals cover 90 % or more."""
-    from interval_coverage import SHOWN, coverage_table
+    from studies.interval_coverage.table import SHOWN, table
 
     runs = records("interval_coverage")
     assert Counter(run["seeds"] for run in runs) == {3: 4, 5: 4}
-    assert coverage_table(runs) in (ROOT / "docs" / "how-to" / "compare-techniques.md").read_text(encoding="utf-8")
+    assert table() in (ROOT / "docs" / "how-to" / "compare-techniques.md").read_text(encoding="utf-8")
     for run in runs:
         assert min(run["coverage"][kind] for kind in SHOWN) >= 0.9
 

@@ -18,7 +18,7 @@ interval of the difference covers both.  A difference is significant (`compariso
 A simulation with equal techniques, 300 texts and a seed effect of a tenth of the variation between texts gives these
 error rates at 5 %, with 3 seeds: 45 % for p alone, 16 % for the plain bootstrap interval, 2 % for the stretched one.
 The last stays below 6 % for 2 to 10 seeds and larger seed effects.  One seed compares two models only.
-bench/interval_coverage.py measures how often the intervals of means and of macro-F1 contain the true value.
+studies/interval_coverage measures how often the intervals of means and of macro-F1 contain the true value.
 
 Fisher 1935 for sign flips; Holm 1979; Tukey 1958 for pseudo-values.  Tested by tests/study/test_statistics.py.
 """

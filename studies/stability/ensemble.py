@@ -6,7 +6,7 @@ coordinates, and the same radius, as for a single model.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ class MeanForward(NamedTuple):
 class Ensemble(Model):
     """Members must share one vocabulary."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings"})
+    capabilities: frozenset[Capability] = frozenset({"attention", "embeddings"})
 
     def __init__(self, members: Sequence[Model]) -> None:
         super().__init__()

@@ -1,6 +1,5 @@
-"""Models of bench/stability.py: texts, training of a group of models, and saved models for the probes."""
+"""Models of the study: texts, training of a group of models, and saved models for the probes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -9,10 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from stability_ensemble import Ensemble
-from stability_plan import SETTINGS, ModelGroup
 from steadygaze.adapters.load_and_explain import load
-from steadygaze.core.types import OnProgress
 from steadygaze.data import word_vectors
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.word_tokenizer import SPECIALS, UNKNOWN, tokenizer_of_words
@@ -21,7 +17,9 @@ from steadygaze.estimator.resumable_training import ClassifierFit, columns, fit_
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import Model
 from steadygaze.perturbations.gradient_ascent import embedding_std
-from steadygaze.study.cell_record import Output, cell_folder
+from studies.data_folder import data_folder
+from studies.stability.ensemble import Ensemble
+from studies.stability.plan import SETTINGS, ModelGroup
 
 TRAINING_TABLE = "training.parquet"
 
@@ -31,7 +29,6 @@ class Study:
     """Paths of inputs and results, and options of a run."""
 
     out: Path
-    data: Path
     glove: Path
     synonyms: Path
     device: str = "cpu"
@@ -39,34 +36,37 @@ class Study:
     limit: int | None = None
     """Texts per split, for a trial run."""
 
-    def models(self, group: ModelGroup, row: str = "") -> Callable[[int], Path]:
-        """Seed -> folder of the model of this group, or of another row of the same phase and setting."""
-        source = replace(group, row=row, index=None) if row else group
-        return lambda seed: cell_folder(self.out, source.id) / f"model-{seed}"
+    def model(self, group: ModelGroup, seed: int) -> Path:
+        """The folder of a model."""
+        return self.out / "models" / group.model_name(seed)
+
+    def outputs(self, group: ModelGroup, seed: int) -> Path:
+        """The file of the attention, probabilities and mask of the test texts."""
+        return self.out / "outputs" / f"{group.model_name(seed)}.npz"
 
     def examples(self, setting: str, split: str) -> list[Any]:
-        return list(_splits(SETTINGS[setting][0], self.data, self.limit)[split])
+        return list(_splits(SETTINGS[setting][0], self.limit)[split])
 
 
 @cache
-def _splits(corpus: str, data: Path, limit: int | None) -> dict[str, list[Any]]:
+def _splits(corpus: str, limit: int | None) -> dict[str, list[Any]]:
     """The splits; with `limit`, about as many texts, spread over each split."""
-    splits = load_corpus(corpus, data_dir=data).splits
+    splits = load_corpus(corpus, data_dir=data_folder(corpus)).splits
     return {name: list(texts[:: max(1, len(texts) // limit) if limit else 1]) for name, texts in splits.items()}
 
 
-def train(study: Study, group: ModelGroup, folder: Path, on_progress: OnProgress) -> Output:
+def train(study: Study, group: ModelGroup) -> dict[str, Any]:
     """Train the models of a group, on a GPU as one program, and save them."""
-    _read_vectors_once()
+    read_vectors_once()
     fits = [
         ClassifierFit(_classifier(study, group, seed), _teachers(study, group, seed)) for seed in range(group.seeds)
     ]
     train_split, validation = (columns(study.examples(group.setting, split)) for split in ("train", "validation"))
     for seed, clf in enumerate(fit_many(fits, *train_split, validation=validation)):
         if clf is None:
-            raise RuntimeError(f"{group.id}: training with seed {seed} diverged")
-        clf.save(folder / f"model-{seed}")
-    return Output({"models": group.seeds})
+            raise RuntimeError(f"{group.name}: training with seed {seed} diverged")
+        clf.save(study.model(group, seed))
+    return {"models": group.seeds}
 
 
 def _classifier(study: Study, group: ModelGroup, seed: int) -> TextClassifier:
@@ -87,8 +87,8 @@ def _classifier(study: Study, group: ModelGroup, seed: int) -> TextClassifier:
 def _teachers(study: Study, group: ModelGroup, seed: int) -> list[TextClassifier]:
     if not group.reads_teachers:
         return []
-    folders = study.models(group, group.teachers)
-    return [load(folders(teacher), device=study.device) for teacher in group.teacher_seeds(seed)]
+    teachers = group.sibling(group.teachers)
+    return [load(study.model(teachers, teacher), device=study.device) for teacher in group.teacher_seeds(seed)]
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,10 @@ def probed_model(study: Study, group: ModelGroup, seed: int) -> ProbedModel:
         if group.temperature:
             divide_scores(stored.model, group.temperature)
         return ProbedModel(stored, model, stored.tokenizer.size)
-    stored = load(study.models(group)(seed), device=study.device).stored_
+    stored = load(study.model(group, seed), device=study.device).stored_
     if not group.has_groups:
         return ProbedModel(stored, stored.model, stored.tokenizer.size)
-    plain = load(study.models(group, "vanilla")(0), device="cpu").stored_.tokenizer.vocabulary
+    plain = load(study.model(group.sibling("vanilla"), 0), device="cpu").stored_.tokenizer.vocabulary
     before = embedding_std(stored.model.vectors)
     stored = without_groups(stored, plain)
     return ProbedModel(stored, stored.model, len(plain), float(before / embedding_std(stored.model.vectors)))
@@ -143,12 +143,12 @@ def without_groups(stored: SavedModel, plain_vocabulary: list[str]) -> SavedMode
     rows = [ids.get(groups.representatives.get(word, word), unknown) for word in vocabulary]
     model: Any = stored.model
     vectors = model.vectors.detach()[torch.tensor(rows, device=model.vectors.device)]
-    model.encoder.embedding = nn.Embedding.from_pretrained(vectors, freeze=False, padding_idx=0)
+    model.encoder.embedding = nn.Embedding.from_pretrained(vectors, freeze=False, padding_idx=0)  # type: ignore[no-untyped-call]
     words = vocabulary[len(SPECIALS) :]
     return replace(stored, tokenizer=tokenizer_of_words(words, max_length=stored.tokenizer.max_length))
 
 
-def _read_vectors_once() -> None:
+def read_vectors_once() -> None:
     """Parses the file of word vectors once per vocabulary and process, not once per model."""
     parse = word_vectors._text
 

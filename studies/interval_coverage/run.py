@@ -1,20 +1,14 @@
 """Coverage of the 95 % intervals of `compare`, by simulation.
 
-    python bench/interval_coverage.py [TRIALS] > studies/records/interval_coverage.jsonl
-
-`coverage_table` makes the table of docs/how-to/compare-techniques.md from these records.
-
 A model of seed s is right about text i with probability σ(1 + 1.5 d_i + b_s + t_s y_i); d_i is the difficulty of the
 text, b_s and t_s come with the seed, and y_i is the class (0 or 1; three texts in ten are of class 1).  A trial draws
 texts and seeds.  The truth is the mean macro-F1 of many seeds on many texts; for differences of two techniques with
 equal distributions it is 0.  The other measure is a mean: a value per text, shifted with each seed.
 """
 
-import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,15 +17,29 @@ from numpy.typing import NDArray
 from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.results.intervals import Interval, Values, bootstrap_means
 from steadygaze.study.seed_statistics import Outcomes, macro_f1_interval, mean_intervals
-from studies.tables import markdown
+from studies import jobs
+from studies.interval_coverage.plan import KINDS, Simulation, plan
 
-TRIALS = 120
-SEEDS, TEXTS = (3, 5), (60, 200)
-SEED_EFFECTS = (0.2, 0.8)
-"""Standard deviations of b_s and t_s: macro-F1 of seeds then varies by about 0.04 and 0.14."""
-KINDS = ("seeds only", "texts × seeds, not stretched", "texts × seeds", "its difference", "mean, not stretched", "mean")
-SHOWN = {"mean": "means over texts", "texts × seeds": "macro-F1", "its difference": "difference of macro-F1"}
-"""The intervals of `compare`, and their names in the documentation."""
+
+@dataclass(frozen=True, kw_only=True)
+class Options(jobs.JobOptions):
+    trials: int = 120
+
+
+def run(options: Options) -> None:
+    jobs.run(options, lambda: plan(options.trials), simulate)
+
+
+def simulate(case: Simulation) -> dict[str, Any]:
+    """The share of trials whose interval contains the truth, for each kind of interval."""
+    truth = true_macro_f1(case.effect)
+    true_values = (truth, truth, truth, 0.0, 0.1, 0.1)
+    rng, hits = np.random.default_rng(0), np.zeros(len(KINDS))
+    for _ in range(case.trials):
+        several = intervals(rng, case.effect, case.seeds, case.texts)
+        hits += [low <= value <= high for (low, high), value in zip(several, true_values, strict=True)]
+    shares = (round(share, 3) for share in (hits / case.trials).tolist())
+    return {"coverage": dict(zip(KINDS, shares, strict=True))}
 
 
 def models(
@@ -66,7 +74,7 @@ def intervals(rng: np.random.Generator, effect: float, seeds: int, n: int) -> It
     values = (
         rng.gamma(1.0, 0.1, size=n) + 0.1 * effect * rng.normal(size=(seeds, 1)) + 0.03 * rng.normal(size=(seeds, n))
     )
-    found = (
+    several = (
         *bootstrap_means(scores[None]),
         macro_f1_interval(ours, stretched=False),
         macro_f1_interval(ours),
@@ -74,33 +82,6 @@ def intervals(rng: np.random.Generator, effect: float, seeds: int, n: int) -> It
         *bootstrap_means(values[None]),
         mean_intervals({"": values})[""],
     )
-    for interval in found:
+    for interval in several:
         assert interval is not None
         yield interval
-
-
-def coverage_table(records: Sequence[dict[str, Any]]) -> str:
-    """Number of seeds -> the lowest and the highest coverage of its simulations, in %."""
-    lines = [["seeds", *SHOWN.values()]]
-    for seeds in SEEDS:
-        shares = [[100 * r["coverage"][kind] for r in records if r["seeds"] == seeds] for kind in SHOWN]
-        lines.append([str(seeds), *(f"{min(several):.0f} to {max(several):.0f} %" for several in shares)])
-    return markdown(lines)
-
-
-def main() -> None:
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
-    for effect, seeds, n in product(SEED_EFFECTS, SEEDS, TEXTS):
-        truth = true_macro_f1(effect)
-        rng, hits = np.random.default_rng(0), np.zeros(len(KINDS))
-        for _ in range(trials):
-            found = intervals(rng, effect, seeds, n)
-            true_values = (truth, truth, truth, 0.0, 0.1, 0.1)
-            hits += [low <= value <= high for (low, high), value in zip(found, true_values, strict=True)]
-        coverage = dict(zip(KINDS, (round(share, 3) for share in (hits / trials).tolist()), strict=True))
-        record = {"seed effect": effect, "seeds": seeds, "texts": n, "trials": trials, "coverage": coverage}
-        print(json.dumps(record, ensure_ascii=False), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,6 @@
-"""Synonym tables for bench/stability.py: what techniques train on, and two tables that no technique sees in training.
+"""Synonym tables of the stability study: one that techniques train on, and two that no technique sees in training.
 
-    python bench/stability_synonyms.py --table counter_fitted.parquet --wordnet /usr/share/wordnet --out DIR
-
-DIR gets three files with the columns `word` and `synonyms` (closest first):
+The folder gets three files with the columns `word` and `synonyms` (closest first):
 
     training.parquet   word pairs of the table, minus the held-out ones
     held-out.parquet   one third of the table's unordered word pairs, chosen by a hash of the pair
@@ -12,7 +10,6 @@ No table has a function word or a negation on either side of a pair.  The WordNe
 (Miller 1995, WordNet 3.0).  Neither table is part of this repository.
 """
 
-import argparse
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -63,7 +60,7 @@ def without(table: Mapping[str, Iterable[str]], known: Mapping[str, Iterable[str
     return {word: others for word, others in rows.items() if others}
 
 
-def wordnet(folder: Path) -> Table:
+def read_wordnet(folder: Path) -> Table:
     """Single words that share the first sense of a word's commonest part of speech; mutual first senses come first."""
     counts = _counts(folder)
     exceptions = {line.split()[0] for part in PARTS for line in (folder / f"{part}.exc").read_text().splitlines()}
@@ -124,25 +121,17 @@ def write(file: Path, table: Table) -> None:
     pyarrow.parquet.write_table(pyarrow.table(columns), file, compression="zstd")
 
 
-def main() -> None:
+def run(table: Path, wordnet: Path, out: Path) -> None:
+    """Split a table of synonyms, and make one of the WordNet database (/usr/share/wordnet)."""
     from steadygaze.data.synonym_tables import read_synonyms
 
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--table", type=Path, required=True)
-    parser.add_argument("--wordnet", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    training, held_out = split(content(read_synonyms(options.table, folded=True)))
+    out.mkdir(parents=True, exist_ok=True)
+    training, held_out = split(content(read_synonyms(table, folded=True)))
     tables = {
         "training": training,
         "held-out": held_out,
-        "wordnet": without(content(wordnet(options.wordnet)), training),
+        "wordnet": without(content(read_wordnet(wordnet)), training),
     }
-    for name, table in tables.items():
-        write(options.out / f"{name}.parquet", table)
-        print(f"{name}: {len(table):,} words, {sum(map(len, table.values())):,} synonyms")
-
-
-if __name__ == "__main__":
-    main()
+    for name, rows in tables.items():
+        write(out / f"{name}.parquet", rows)
+        print(f"{name}: {len(rows):,} words, {sum(map(len, rows.values())):,} synonyms")

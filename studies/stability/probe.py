@@ -1,6 +1,5 @@
-"""Measures of one model of bench/stability.py under all probes, and comparison of models of different seeds."""
+"""Measures of one model of the study under all probes, and comparison of models of different seeds."""
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,8 @@ import numpy as np
 import torch
 from sklearn.metrics import accuracy_score, f1_score
 
-from stability_models import ProbedModel, Study, probed_model
-from stability_plan import SELECTION_PROBES, ModelGroup
 from steadygaze.core.maths.collapse import detect_collapse
 from steadygaze.core.maths.distributions import jensen_shannon, top_k
-from steadygaze.core.types import OnProgress
 from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, NEGATIONS
 from steadygaze.data.synonym_tables import read_synonyms
 from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
@@ -25,7 +21,8 @@ from steadygaze.properties.audit_case import AuditCase
 from steadygaze.properties.protocols.faithfulness import faithfulness
 from steadygaze.properties.protocols.stability import stability
 from steadygaze.results.audit_config import ProbeConfig
-from steadygaze.study.cell_record import Output, cell_folder
+from studies.stability.models import ProbedModel, Study, probed_model
+from studies.stability.plan import SELECTION_PROBES, ModelGroup
 
 PROBE_MEASURES = ("jensen-shannon", "top-k-overlap", "kendall", "prediction-change", "label-flip", "words-substituted")
 ATTENTION_MEASURES = (
@@ -43,11 +40,9 @@ WORD_PROBES = {
     "1-wordnet": ("wordnet", 1),
 }
 """Probe -> synonym table, and number of substituted words."""
-OUTPUTS_FILE = "readings.npz"
-"""Attention, probabilities and mask of the test texts."""
 
 
-def measure(study: Study, group: ModelGroup, seed: int, folder: Path, on_progress: OnProgress) -> Output:
+def measure(study: Study, group: ModelGroup, seed: int) -> dict[str, Any]:
     """The scores and probes of one model."""
     selecting = group.phase == "select"
     examples = study.examples(group.setting, "validation" if selecting else "test")
@@ -69,25 +64,23 @@ def measure(study: Study, group: ModelGroup, seed: int, folder: Path, on_progres
     measures = measure_values(case, (stability,) if selecting else (stability, faithfulness))
     record |= {name: float(np.nanmean(values.numpy())) for name, values in measures.items()}
     if selecting:
-        return Output(record)
-    np.savez(folder / OUTPUTS_FILE, weights=outputs.weights.numpy(), probs=probs, mask=outputs.mask.numpy())
+        return record
+    file = study.outputs(group, seed)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(file, weights=outputs.weights.numpy(), probs=probs, mask=outputs.mask.numpy())
     record["skipped"] = {name: int(value.isnan().sum()) for name, value in measures.items() if value.isnan().any()}
     if group.row == "vanilla":
         record |= {"guard": check_guard(outputs), **function_words(case, stored)}
-    return Output(record | _collapse(study, group, seed, outputs), (OUTPUTS_FILE,))
+    return record | _collapse(study, group, seed, outputs)
 
 
 def _collapse(study: Study, group: ModelGroup, seed: int, outputs: inference.SplitOutputs) -> dict[str, Any]:
     """The collapse guard, and top-k overlap with the mean attention of the teachers."""
-    teachers = [load_outputs(study, group, teacher, group.teachers)["weights"] for teacher in group.teacher_seeds(seed)]
+    row = group.sibling(group.teachers)
+    teachers = [np.load(study.outputs(row, teacher))["weights"] for teacher in group.teacher_seeds(seed)]
     reference = torch.from_numpy(np.mean(teachers, 0)).double() if teachers else None
     collapse = detect_collapse(outputs.weights.double(), outputs.mask, reference, ids=outputs.ids)
     return {"overlap": collapse.overlap, "collapsed": collapse.collapsed, "reason": collapse.reason}
-
-
-def load_outputs(study: Study, group: ModelGroup, seed: int, row: str = "") -> Any:
-    """Saved outputs of a model of the group, or of another row of the same setting."""
-    return np.load(cell_folder(study.out, replace(group, row=row or group.row).model_id(seed)) / OUTPUTS_FILE)
 
 
 def measure_values(case: AuditCase, protocols: tuple[Any, ...]) -> dict[str, torch.Tensor]:
@@ -151,9 +144,10 @@ def _pad_rows(values: torch.Tensor, size: int) -> torch.Tensor:
     return torch.cat([values, values.new_zeros(size - len(values), *values.shape[1:])])
 
 
-def compare_seeds(study: Study, group: ModelGroup, folder: Path, on_progress: OnProgress) -> Output:
+def compare_seeds(study: Study, group: ModelGroup) -> dict[str, Any]:
     """Differences between the models of one row: means over all pairs of models and all texts."""
-    outputs = [load_outputs(study, group, seed, group.source) for seed in range(group.seeds)]
+    row = group.sibling(group.source) if group.source else group
+    outputs = [np.load(study.outputs(row, seed)) for seed in range(group.seeds)]
     mask = torch.from_numpy(outputs[0]["mask"]).to(study.device)
     weights = [torch.from_numpy(output["weights"]).double().to(study.device) for output in outputs]
     probs = [torch.from_numpy(output["probs"]).to(study.device) for output in outputs]
@@ -165,14 +159,12 @@ def compare_seeds(study: Study, group: ModelGroup, folder: Path, on_progress: On
             shift.append(float(jensen_shannon(weights[i], weights[j], mask).mean()))
             shared.append(float(((tops[i] & tops[j]).sum(-1) / size).mean()))
             change.append(float((probs[i] - probs[j]).abs().sum(-1).mean() / 2))
-    return Output(
-        {
-            "models": len(outputs),
-            "jensen-shannon/seeds": float(np.mean(shift)),
-            "top-k-overlap/seeds": float(np.mean(shared)),
-            "prediction-change/seeds": float(np.mean(change)),
-        }
-    )
+    return {
+        "models": len(outputs),
+        "jensen-shannon/seeds": float(np.mean(shift)),
+        "top-k-overlap/seeds": float(np.mean(shared)),
+        "prediction-change/seeds": float(np.mean(change)),
+    }
 
 
 @cache

@@ -109,7 +109,7 @@ def in_use(encoder: str, pair: bool = False) -> Classifier:
     """In the middle of its training: modes mixed, dropout on, a part frozen, gradients half gathered, a hook."""
     model = classifier(encoder, pair, torch.float32).train()
     model.scorer.eval()
-    if encoder != "transformer":  # which has dropout of its own
+    if hasattr(model.encoder, "dropout"):  # a transformer has dropout of its own
         model.encoder.dropout.p = 0.5
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import nn
 from torch.backends import cudnn
 
+from contract.probing import in_use, state
 from contract.tiny import CLASSES, ENCODER_NAMES, TEXTS, batch, classifier, littered, split, widened
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.captum import Captum
@@ -35,36 +35,6 @@ def made(name: str) -> Explainer:
     return Captum(getattr(captum.attr, name), CAPTUM[name])
 
 
-def in_use(encoder: str, pair: bool = False) -> nn.Module:
-    """A model in the middle of its training: modes mixed, gradients half gathered, a part frozen, a hook."""
-    model = classifier(encoder, pair, torch.float32).train()
-    model.scorer.eval()
-    for parameter in model.parameters():
-        parameter.grad = torch.ones_like(parameter)
-    model.decoder.output.weight.requires_grad_(False)
-    model.scorer.register_forward_hook(lambda *_: None)
-    return model
-
-
-def look(model: nn.Module) -> tuple[object, ...]:
-    """All that an explainer could leave behind, on a model and beside it."""
-    modes = [module.training for module in model.modules()]
-    asks = [parameter.requires_grad for parameter in model.parameters()]
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    hooks = [list(getattr(module, kind)) for module in model.modules() for kind in kinds]
-    random_state = torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), np.random.get_state()[2]
-    flags = cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, torch.is_grad_enabled()
-    values = [value.clone() for value in model.state_dict().values()]
-    gradients = [None if parameter.grad is None else parameter.grad.clone() for parameter in model.parameters()]
-    return modes, asks, hooks, random_state, flags, values, gradients
-
-
-def assert_untouched(model: nn.Module, before: tuple[object, ...]) -> None:
-    after = look(model)
-    assert after[:-2] == before[:-2]
-    torch.testing.assert_close(after[-2:], before[-2:], rtol=0, atol=0)
-
-
 @pytest.mark.sweep
 @PAIR
 @EXPLAINER_AND_MODEL
@@ -85,9 +55,9 @@ def test_one_number_per_word_none_elsewhere_and_the_logits_of_the_model(name, en
 def test_the_model_is_left_as_it_was(name, encoder):
     model = in_use(encoder)
     with cudnn.flags(enabled=True, benchmark=True, deterministic=True, allow_tf32=True):
-        before = look(model)
+        before = state(model)
         made(name).explain(model, batch(split()), torch.zeros(len(TEXTS), dtype=torch.long))
-        assert_untouched(model, before)
+        assert state(model) == before
 
 
 @pytest.mark.sweep
@@ -95,7 +65,7 @@ def test_the_model_is_left_as_it_was(name, encoder):
 @EXPLAINER
 def test_the_model_is_left_as_it_was_even_when_it_fails_at_any_call(name, part, monkeypatch):
     model, texts, explainer = in_use("bilstm"), batch(split(("sws", "www"))), made(name)
-    before = look(model)
+    before = state(model)
     right = getattr(model, part).forward
     left = [10**6]  # calls until it fails
 
@@ -115,7 +85,7 @@ def test_the_model_is_left_as_it_was_even_when_it_fails_at_any_call(name, part, 
             explainer.explain(model, texts)
         left[0] = 10**6
         monkeypatch.undo()
-        assert_untouched(model, before)
+        assert state(model) == before
         monkeypatch.setattr(getattr(model, part), "forward", failing)
 
 

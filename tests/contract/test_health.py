@@ -286,17 +286,8 @@ def outputs_of_training(call: Callable[..., Ended]) -> Iterator[tuple[list[str],
     for name, text in of_json(call("train", "same.csv", *options, *hopeless, "--out", "n", "--json")):
         yield one, name, text
     compare = ("compare", "same.csv", "--techniques", "vanilla,word-at", "--seeds", 1, *options, *hopeless)
-    tune = (
-        "tune",
-        "same.csv",
-        "--technique",
-        "vanilla",
-        "--trials",
-        1,
-        *options,
-        "--set",
-        "learning_rate=1e-8:1e-7:log",
-    )
+    search = ("--set", "learning_rate=1e-8:1e-7:log")
+    tune = ("tune", "same.csv", "--technique", "vanilla", "--trials", 1, *options, *search)
     for command, models, page in ((compare, two, "comparison.html"), (tune, one, "tuning.html")):
         out = str(command[0])
         for name, text in streams(call(*command, "--out", out)):

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import cross_entropy, pad
+from torch.nn.functional import cross_entropy
 
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import build, descriptions, field_names
@@ -34,11 +34,9 @@ def model_of(technique: Technique, seed: int = 0) -> Model:
     return model_for(technique, dtype=torch.float64, dropout=0.0)
 
 
-def batch_of(rows: list[int], extra: int = 0) -> Batch:
-    """Some texts of the toy corpus, lengths 1 to 9, with so many columns of padding more than needed."""
-    batch = collate(corpus(), np.array(rows))
-    wider = {name: pad(getattr(batch, name), (0, extra)) for name in ("ids", "present", "mask")}
-    return dataclasses.replace(batch, **wider)
+def batch_of(rows: list[int]) -> Batch:
+    """Some texts of the toy corpus, lengths 1 to 9."""
+    return collate(corpus(), np.array(rows))
 
 
 def synonyms_of() -> Synonyms:
@@ -98,13 +96,6 @@ def test_terms_are_one_finite_number_for_each_text_and_one_of_them_can_be_minimi
     assert all(value.shape == (12,) and value.isfinite().all() for value in terms.values())
     assert "task" in terms
     assert sum(terms.values()).sum().requires_grad
-
-
-def test_padding_changes_nothing(name: str) -> None:
-    narrow, wide = terms_of(name, batch_of([3, 4, 5])), terms_of(name, batch_of([3, 4, 5], extra=4))
-    assert narrow.keys() == wide.keys()
-    for key in narrow:
-        torch.testing.assert_close(wide[key], narrow[key], rtol=0, atol=ROUNDING)
 
 
 def test_a_batch_is_its_texts_one_by_one_unless_the_technique_declares_otherwise(name: str) -> None:

@@ -160,10 +160,7 @@ def cases(model: Path, here: Path) -> dict[str, tuple[list[object], str]]:
     own = model / "model.safetensors"
     return {
         "explain, input as page": ([*explain, "--html", data], "is an input"),
-        "explain, input as page, replaced": ([*explain, "--html", data, "--replace"], "is an input"),
-        "explain, input as rationales": ([*explain, "--eraser", data, "--replace"], "is an input"),
         "explain, weights as page": ([*explain, "--html", own, "--replace"], "is inside the model"),
-        "explain, weights as rationales": ([*explain, "--eraser", own, "--replace"], "is inside the model"),
         "explain, device": ([*explain, "--html", here / "null", "--replace"], "is not a regular file"),
         "explain, link": ([*explain, "--html", here / "link", "--replace"], "is a symbolic link"),
         "explain, foreign file": ([*explain, "--html", here / "mine.txt"], "exists: --replace overwrites it"),
@@ -173,8 +170,6 @@ def cases(model: Path, here: Path) -> dict[str, tuple[list[object], str]]:
             [*audit, "--policy", here / "mine.txt", "--html", here / "mine.txt", "--replace"],
             "is an input",
         ),
-        "audit, weights as page": ([*audit, "--html", own, "--replace"], "is inside the model"),
-        "audit, link as bundle": ([*audit, "--bundle", here / "folder-link", "--replace"], "is a symbolic link"),
         "audit, model as bundle": ([*audit, "--bundle", model, "--replace"], "is an input"),
         "audit, bundle in a model": ([*audit, "--bundle", model / "bundle"], "is inside the model"),
         "audit, page as bundle": ([*audit, "--bundle", here / "x", "--html", here / "x"], "is the same path as"),
@@ -208,16 +203,11 @@ def cases(model: Path, here: Path) -> dict[str, tuple[list[object], str]]:
         ),
         "train, reference replaced": (["train", data, "--from", model, "--out", model, "--replace"], "is an input"),
         "train, in a model": (["train", data, "--out", model / "new"], "is inside the model"),
-        "train, link": (["train", data, "--out", here / "folder-link", "--replace"], "is a symbolic link"),
         "compare, link": (["compare", data, "--techniques", "vanilla", "--out", here / "folder-link"], "symbolic link"),
         "compare, in a model": (["compare", data, "--techniques", "vanilla", "--out", model / "c"], "inside the model"),
         "fit-explainer, black box": (
             ["fit-explainer", model, "--data", data, "--out", model, "--replace"],
             "is an input",
-        ),
-        "fit-explainer, link": (
-            ["fit-explainer", model, "--data", data, "--out", here / "folder-link"],
-            "symbolic link",
         ),
         "demo, link": (["demo", "--out", here / "folder-link"], "is a symbolic link"),
     }

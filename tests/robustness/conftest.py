@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from adapters import folders
 from estimator.tiny import LABELS, TEXTS, fitted, transformer_folder
 from robustness.harness import Result, run_case
+from robustness.small import Small, small
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +25,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "words.jsonl").write_text('{"word": "good", "synonyms": ["fine"]}\n')
     (place / "policy.toml").write_text('[[require]]\nmeasure = "accuracy"\nat_least = 0.1\n')
     return place
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    """A small model and its data, which no test changes."""
+    return small(tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture

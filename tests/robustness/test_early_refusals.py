@@ -11,7 +11,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from robustness.harness import Result, assert_clean, run_case
-from robustness.small import TEXTS, Small, small
+from robustness.small import TEXTS, Small
 
 
 def nested(depth: int) -> Any:
@@ -27,11 +27,6 @@ UNWRITABLE: dict[str, tuple[Callable[[int], Any], str]] = {
     "several-types": (lambda row: row if row % 2 else "x", "has cells of several types"),
 }
 """Cells of a column that a parquet file cannot store, and the reason."""
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
-    return small(tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture

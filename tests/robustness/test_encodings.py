@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from robustness.harness import assert_clean, run_case
-from robustness.small import Small, small
+from robustness.small import Small
 
 ENCODINGS = ["cp1252", "latin-1", "ascii", "cp437"]
 COMMANDS = {
@@ -25,11 +25,6 @@ COMMANDS = {
     "audit": ["audit", "MODEL", "--data", "DATA", "--sample", "2", "--limit", "4", "-v"],
     "error": ["predict", "日本語 →", "a text"],
 }
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
-    return small(tmp_path_factory.mktemp("small"))
 
 
 @pytest.mark.sweep

@@ -69,14 +69,6 @@ def test_a_damaged_bundle_is_refused(damage: str, copy: Path) -> None:
     assert_clean(run(copy, *VERIFY, limit=30), codes={1, 2})
 
 
-@pytest.mark.parametrize("damage", [*SPECIAL, "deep-list", "not-utf-8", "empty", "10**400"])
-def test_a_damaged_policy_is_refused(damage: str, copy: Path) -> None:
-    {**SPECIAL, **JSON}[damage](copy / "policy.toml")
-    result = run(copy, "audit", "{}/model", "--data", "{}/films.csv", "--policy", "{}/policy.toml", limit=30)
-    assert_clean(result, codes={2})
-    assert "policy.toml" in result.err
-
-
 def repeated_word(path: Path) -> None:
     """The first word replaces the last one: there are as many as the weights have."""
     words = json.loads(path.read_text())
@@ -147,21 +139,23 @@ def test_a_damaged_table_is_refused(damage: str, command: str, place: Path) -> N
     assert_clean(run(place, *words[command], limit=30), codes={2})
 
 
-SYNONYMS: dict[str, Damage] = {**SPECIAL, **{name: JSON[name] for name in ("empty", "deep-list", "10**400", "a-list")}}
+POLICY_JSON, TABLE_JSON = ("deep-list", "not-utf-8", "empty", "10**400"), ("empty", "deep-list", "10**400", "a-list")
+READ: dict[str, tuple[tuple[str, ...], list[str]]] = {
+    "policy.toml": (POLICY_JSON, ["audit", "{}/model", "--data", "{}/films.csv", "--policy", "{}/policy.toml"]),
+    "words.jsonl": (TABLE_JSON, ["audit", "{}/model", "--data", "{}/films.csv", "--synonyms", "{}/words.jsonl"]),
+    "glove.txt": (("not-utf-8",), ["train", "{}/films.csv", "--vectors", "{}/glove.txt", "--out", "{}/new", "--quiet"]),
+}
+"""File -> its damages beside those of all files, and a command that reads it."""
 
 
-@pytest.mark.parametrize("damage", SYNONYMS)
-def test_a_damaged_table_of_synonyms_is_refused(damage: str, place: Path) -> None:
-    SYNONYMS[damage](place / "words.jsonl")
-    words = ["audit", "{}/model", "--data", "{}/films.csv", "--synonyms", "{}/words.jsonl"]
-    assert_clean(run(place, *words, limit=30), codes={2})
-
-
-@pytest.mark.parametrize("damage", [*SPECIAL, "not-utf-8"])
-def test_damaged_vectors_are_refused(damage: str, place: Path) -> None:
-    {**SPECIAL, **JSON}[damage](place / "glove.txt")
-    words = ["train", "{}/films.csv", "--vectors", "{}/glove.txt", "--out", "{}/new", "--quiet"]
-    assert_clean(run(place, *words, limit=30), codes={2})
+@pytest.mark.parametrize(
+    ("file", "damage"), [(file, damage) for file, (more, _) in READ.items() for damage in (*SPECIAL, *more)]
+)
+def test_a_damaged_policy_table_or_file_of_vectors_is_refused(file: str, damage: str, place: Path) -> None:
+    {**SPECIAL, **JSON}[damage](place / file)
+    result = run(place, *READ[file][1], limit=30)
+    assert_clean(result, codes={2})
+    assert file in result.err
 
 
 def test_links_among_erasers_documents_that_form_a_loop_are_refused(place: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from robustness.harness import assert_clean, assert_printable, run_case
-from robustness.small import ROWS, Small, small, write_csv
+from robustness.small import ROWS, Small, write_csv
 
 HOSTILE = {
     "escape": "\x1b]0;title\x07\x1b[31mred",
@@ -49,11 +49,6 @@ COMMANDS = {
     "command": ["HOSTILE"],
     "option": ["predict", "--HOSTILE"],
 }
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
-    return small(tmp_path_factory.mktemp("small"))
 
 
 @pytest.mark.sweep

@@ -9,7 +9,7 @@ import pytest
 
 from robustness.damage import null_device
 from robustness.harness import assert_clean, run_case
-from robustness.small import Small, small
+from robustness.small import Small
 
 FILES = {
     "explain, page": ["explain", "MODEL", "--file", "DATA", "--html", "OUT"],
@@ -38,11 +38,6 @@ PATHS: dict[str, Callable[[Path], object]] = {
     "null": lambda here: "a\0b",
     "folder of somebody": lambda here: here / "thesis",
 }
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
-    return small(tmp_path_factory.mktemp("small"))
 
 
 @pytest.mark.sweep

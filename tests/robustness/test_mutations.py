@@ -23,6 +23,7 @@ from estimator.tiny import LABELS, TEXTS
 from robustness.conftest import run
 from robustness.harness import Hang, assert_clean
 from robustness.mutations import classes, columns, health, labels, mutate, option
+from robustness.test_foreign_networks import TRAIN as TRAIN_ENCODER
 from robustness.test_foreign_networks import Bomb
 from study.tiny import quicken
 
@@ -114,19 +115,7 @@ MODELS: dict[str, Target] = {
     ),
     "encoder": Target(
         inside("encoder", "config.json", "tokenizer.json", "model.safetensors"),
-        (
-            [
-                "train",
-                "{}/films.csv",
-                "--encoder",
-                "transformer:{}/encoder",
-                "--out",
-                "{}/new",
-                "--epochs",
-                "1",
-                "--quiet",
-            ],
-        ),
+        (TRAIN_ENCODER,),
     ),
     "explainer": Target(
         inside("explainer", "config.json", "vocabulary.json", "model.safetensors"),
@@ -139,16 +128,8 @@ MODELS: dict[str, Target] = {
 }
 """Folders that others made."""
 
-SHARES = {
-    "films.csv": 2,
-    "films.jsonl": 2,
-    "options": 3,
-    "columns": 2,
-    "model": 4,
-    "health": 2,
-    "bert": 2,
-    "explainer": 2,
-}
+TWICE = ("films.csv", "films.jsonl", "columns", "health", "bert", "explainer")
+SHARES = {**dict.fromkeys(TWICE, 2), "options": 3, "model": 4}
 """Of the cases; the others have one."""
 
 

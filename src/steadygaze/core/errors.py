@@ -44,7 +44,7 @@ def one_line(text: object, longest: int = LONGEST) -> str:
     if len(message) > longest:  # shorten before escaping
         message = _shortened(message, longest)
     if not message.isprintable():
-        message = "".join(character if character.isprintable() else _escaped(character) for character in message)
+        message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
     return message if len(message) <= longest else _shortened(message, longest)
 
 
@@ -67,10 +67,6 @@ def safe_json(line: bytes) -> bytes:
 def _shortened(text: str, longest: int) -> str:
     tail = min(TAIL, (longest - len(CUT)) // 2)
     return f"{text[: longest - len(CUT) - tail]}{CUT}{text[-tail:]}"
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 PREFIX = 30

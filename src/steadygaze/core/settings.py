@@ -160,10 +160,7 @@ def parse(pairs: Iterable[str]) -> dict[str, Any]:
             raise UserError(f"--set takes key=value, found {pair!r}; for example: --set hidden=64")
         try:
             values[key.strip()] = json.loads(value)
-        except (
-            ValueError,
-            RecursionError,
-        ):  # not JSON, too many digits, or nested too deeply
+        except (ValueError, RecursionError):  # not JSON, too many digits, or nested too deeply
             values[key.strip()] = None if value.strip() == "None" else value.strip()  # as settings are listed
     return values
 

@@ -74,6 +74,8 @@ def class_frequencies(texts: Sequence[str], labels: Sequence[object]) -> ClassFr
 
 def suspicious_pairs(table: Table, frequencies: ClassFrequencies) -> list[SuspiciousPair]:
     """The suspicious pairs of a table, the smallest p-value first."""
+    from scipy.stats import false_discovery_control
+
     counts = frequencies.counts
     known = {(word, name) for word, row in table.items() for name in row if word in counts and name in counts}
     pairs = sorted({(min(pair), max(pair)) for pair in known if pair[0] != pair[1]})
@@ -89,7 +91,7 @@ def suspicious_pairs(table: Table, frequencies: ClassFrequencies) -> list[Suspic
     p_values = exact_p_values(first, second)
     shares = [values / values.sum(-1, keepdims=True) for values in (first, second)]
     distance = np.abs(shares[0] - shares[1]).sum(-1) / 2
-    rejected = false_discoveries(p_values) & (distance >= LEAST_DISTANCE)
+    rejected = (false_discovery_control(p_values) <= FALSE_DISCOVERY_RATE) & (distance >= LEAST_DISTANCE)
     suspicious = [
         SuspiciousPair(a, b, (counts[a], counts[b]), float(p_values[row]))
         for row, (a, b) in enumerate(pairs)
@@ -147,17 +149,6 @@ def _corrected(tails: NDArray[np.float64]) -> NDArray[np.float64]:
     """Two sides and all different tests of the classes.  (N,C) -> (N,)"""
     tests = tails.shape[-1] if tails.shape[-1] > 2 else 1
     return np.asarray(np.minimum(1.0, 2 * tests * tails.min(-1)), np.float64)
-
-
-def false_discoveries(p_values: NDArray[np.float64], rate: float = FALSE_DISCOVERY_RATE) -> NDArray[np.bool_]:
-    """Whether each hypothesis is rejected by the procedure of Benjamini and Hochberg.  (N,) -> (N,)
-
-    >>> false_discoveries(np.array([0.04, 0.01, 0.02, 0.9])).tolist()  # 0.01 ≤ 0.0125, 0.02 ≤ 0.025, 0.04 > 0.0375
-    [False, True, True, False]
-    """
-    order = np.sort(p_values)
-    passed = np.flatnonzero(order <= rate * np.arange(1, len(order) + 1) / len(order))
-    return p_values <= order[passed[-1]] if len(passed) else np.zeros(len(p_values), np.bool_)
 
 
 def without_pairs(table: Table, pairs: Iterable[SuspiciousPair]) -> dict[str, list[str]]:

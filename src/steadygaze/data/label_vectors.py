@@ -28,11 +28,16 @@ def label_vectors(
     texts: TokenArray, size: int, labels: Sequence[Label], weights: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
     """Return one vector for each of the `size` words; `weights`: of the texts.  (V,C), or (V,1) for two classes"""
-    known = texts.ids >= len(SPECIALS)
-    rows, words = np.repeat(np.arange(len(texts)), texts.lengths)[known], texts.ids[known]
-    counts = csr_matrix((np.ones(len(words)), (rows, words)), (len(texts), size))
+    counts = word_counts(texts, size)
     scaler = TfidfTransformer().fit(counts)
     regression = LogisticRegression(C=INVERSE_PENALTY, max_iter=1000)
     regression.fit(scaler.transform(counts), np.asarray(labels), weights)
     vectors: NDArray[np.float64] = regression.coef_.T * scaler.idf_[:, None]
     return (vectors / (np.sqrt(np.mean(vectors**2)) or 1.0)).astype(np.float32)
+
+
+def word_counts(texts: TokenArray, size: int) -> csr_matrix:
+    """Number of each of the `size` words in each text, without special tokens.  (N,V)"""
+    known = texts.ids >= len(SPECIALS)
+    rows, words = np.repeat(np.arange(len(texts)), texts.lengths)[known], texts.ids[known]
+    return csr_matrix((np.ones(len(words)), (rows, words)), (len(texts), size))

@@ -24,9 +24,9 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from steadygaze.data.label_vectors import INVERSE_PENALTY
+from steadygaze.data.label_vectors import INVERSE_PENALTY, word_counts
 from steadygaze.data.synonym_groups import SynonymGroups
-from steadygaze.data.word_tokenizer import SPECIALS, WordTokenizer, build_word_tokenizer
+from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
 
 LONGEST = 2**31 - 1
 MOST_EVALUATIONS = 200
@@ -104,7 +104,8 @@ class _MergedRegression:
         tokenizer = build_word_tokenizer([*train[0], *validation[0]], max_length=LONGEST)
         self.words = tokenizer.vocabulary
         self.index = {word: i for i, word in enumerate(self.words) if i >= len(SPECIALS)}
-        self._train, self._validation = (_counts(tokenizer, texts) for texts, _ in (train, validation))
+        tokens = (tokenizer.encode(texts) for texts, _ in (train, validation))
+        self._train, self._validation = (word_counts(texts, tokenizer.size) for texts in tokens)
         self._labels, self._gold = ([str(label) for label in labels] for _, labels in (train, validation))
 
     def score(self, merges: Sequence[Merge]) -> float:
@@ -119,14 +120,6 @@ class _MergedRegression:
         regression = LogisticRegression(C=INVERSE_PENALTY, max_iter=1000).fit(scaler.transform(counts), self._labels)
         predicted: NDArray[np.str_] = regression.predict(scaler.transform(self._validation @ merge))
         return float(f1_score(self._gold, predicted, average="macro", zero_division=0.0))
-
-
-def _counts(tokenizer: WordTokenizer, texts: Sequence[str]) -> csr_matrix:
-    """Number of each word in each text.  (N,V)"""
-    tokens = tokenizer.encode(texts)
-    known = tokens.ids >= len(SPECIALS)
-    rows = np.repeat(np.arange(len(tokens)), tokens.lengths)[known]
-    return csr_matrix((np.ones(len(rows)), (rows, tokens.ids[known])), (len(tokens), tokenizer.size))
 
 
 def _without(groups: SynonymGroups, words: set[str]) -> SynonymGroups:

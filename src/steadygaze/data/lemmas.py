@@ -10,11 +10,10 @@ WordNet: Miller 1995, https://doi.org/10.1145/219717.219748; the rules are those
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from steadygaze.data.substitutable_pairs import FUNCTION_WORDS
+from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, VOWELS
 from steadygaze.data.synonym_formats import INFLECTIONS, database_words, exceptions
 from steadygaze.data.synonym_groups import fold_word
 
-VOWELS = "aeiou"
 LONGEST_COMPARED = 6
 """Letters of the longest adjective with forms in -er and -est; others are compared by `more`."""
 

@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from steadygaze.core.maths import distributions
 from steadygaze.core.maths.distributions import top_k
-from steadygaze.core.maths.rationale_windows import best_windows, exact_windows
+from steadygaze.core.maths.rationale_windows import best_windows, highest_precision
 from steadygaze.core.maths.sentence_ends import can_end
 from steadygaze.core.ragged import (
     segment_count,
@@ -294,7 +294,7 @@ def _states(hidden: Tensor, numbers: Tensor | None, sentences: int) -> Tensor:
 
 def _tied(scores: Tensor) -> Tensor:
     """Round scores: units that differ by less than another batch changes them tie, and the first one is selected."""
-    return exact_windows(scores).round(decimals=TIE_DECIMALS)
+    return highest_precision(scores).round(decimals=TIE_DECIMALS)
 
 
 def _single_precision(values: Tensor) -> Tensor:

@@ -123,9 +123,7 @@ def loss_gradient(losses: Tensor, x: Tensor, mask: Tensor | None = None) -> Tens
     Leaves the parameters' .grad unchanged, and keeps the graph: the caller still minimizes the losses.
     """
     (gradient,) = torch.autograd.grad(losses, x, torch.full_like(losses, LOSS_SCALE), retain_graph=True)
-    if mask is None:
-        return gradient
-    return gradient.masked_fill(~mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), 0.0)
+    return gradient if mask is None else gradient.masked_fill(~widen(mask, x), 0.0)
 
 
 def embedding_std(vectors: Tensor) -> Tensor:

@@ -64,7 +64,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from steadygaze.core.maths import kumaraswamy
-from steadygaze.core.maths.rationale_windows import exact_windows
+from steadygaze.core.maths.rationale_windows import highest_precision
 from steadygaze.core.rounding import percent
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
@@ -109,7 +109,7 @@ class HardKumaRationalizer(Rationalizer):
 
     def ranks(self, output: GeneratorOutput) -> Tensor:
         assert isinstance(output, HardKumaGates)
-        return 1 - kumaraswamy.probability_zero(exact_windows(output.a), exact_windows(output.b))
+        return 1 - kumaraswamy.probability_zero(highest_precision(output.a), highest_precision(output.b))
 
     def select(self, batch: Batch, output: GeneratorOutput) -> Tensor:
         """Return the gates without sampling.  (B,T) in [0, 1], or bool"""

@@ -54,7 +54,7 @@ from typing import Annotated, Literal
 from torch import Tensor
 
 from steadygaze.core.maths import distributions
-from steadygaze.core.maths.rationale_windows import best_windows, exact_windows
+from steadygaze.core.maths.rationale_windows import best_windows, highest_precision
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer, SelectionConfig
@@ -122,4 +122,6 @@ class Rnp(RewardBaselineTechnique):
             soft = distributions.softmax(odds, output.real) if self.granularity == "sentence" else odds.sigmoid()
         if self.granularity == "sentence" or self.share is None:
             return straight_through(sample.units, soft)
-        return straight_through(best_windows(exact_windows(odds).sigmoid(), batch.mask, self.share, self.spans), soft)
+        return straight_through(
+            best_windows(highest_precision(odds).sigmoid(), batch.mask, self.share, self.spans), soft
+        )

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.rationale_windows import best_windows, greedy_windows
+from steadygaze.core.maths.rationale_windows import best_windows, token_budget
 
 
 def some(seed: int, rows: int = 30, width: int = 40) -> tuple[torch.Tensor, torch.Tensor]:
@@ -59,8 +59,8 @@ def test_by_hand():
 def test_the_share_is_exact_and_at_least_one(share, tokens, size):
     """0.29 · 100 is 28.999999999999996 in floating point."""
     mask = torch.ones(1, tokens, dtype=torch.bool)
-    assert greedy_windows(mask, share).tolist() == [size]
-    assert greedy_windows(torch.zeros(1, tokens, dtype=torch.bool), share).tolist() == [0]
+    assert token_budget(mask, share).tolist() == [size]
+    assert token_budget(torch.zeros(1, tokens, dtype=torch.bool), share).tolist() == [0]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.5, 0.9, 1.0])
@@ -79,7 +79,7 @@ def test_windows_are_those_of_a_loop(share, spans):
 def test_no_text_keeps_more_than_its_share_or_in_more_pieces(share, spans):
     scores, mask = some(1)
     chosen = best_windows(scores, mask, share, spans)
-    size, tokens = greedy_windows(mask, share), mask.sum(-1)
+    size, tokens = token_budget(mask, share), mask.sum(-1)
     assert (chosen.sum(-1) <= size).all()
     assert (chosen.sum(-1) >= tokens.clamp_max(1)).all()
     assert all(pieces(row) <= (spans or 10**6) for row in chosen)

@@ -22,7 +22,6 @@ For selected sentences, the unit is the sentence: its words have equal weights, 
 position.  A model with a free number of selected words can also select all or none.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -125,10 +124,8 @@ def detect_collapse(
 def detect_ragged_collapse(ragged: RaggedTensor, *others: Tensor) -> Collapse:
     """Detect collapse of concatenated weights of texts of two words or more; `others` (M,) identify the texts."""
     w = ragged.values
-    spread, from_positional_mean = (
-        ragged.jensen_shannon(1 / ragged.text_length).mean(),
-        distance_to_positional_mean(ragged).mean(),
-    )
+    spread = ragged.jensen_shannon(1 / ragged.text_length).mean()
+    from_positional_mean = distance_to_positional_mean(ragged).mean()
     left, profile, even = from_positional_mean / spread, _profile(ragged, w), _profile(ragged, 1 / ragged.text_length)
     inside = torch.ones_like(profile, dtype=torch.bool)
     held = jensen_shannon(profile, even, inside).mean()
@@ -165,18 +162,10 @@ def selected_share(weights: Tensor, mask: Tensor) -> float | None:
 
 
 def distance_to_positional_mean(ragged: RaggedTensor) -> Tensor:
-    """Return the smallest distance over the four position counts.  -> (N,)"""
-    return torch.stack(
-        [ragged.jensen_shannon(_positional_mean(ragged, place)) for place in _position_counts(ragged)]
-    ).amin(0)
-
-
-def _position_counts(ragged: RaggedTensor) -> Iterator[Tensor]:
-    """Iterate over positions from the start, the end and either middle word.  (M,) each"""
-    yield ragged.position
-    yield ragged.text_length - 1 - ragged.position
-    for middle in (ragged.text_length // 2, (ragged.text_length - 1) // 2):
-        yield ragged.position - middle
+    """Return the smallest distance, with positions from the start, the end and either middle word.  -> (N,)"""
+    position, length = ragged.position, ragged.text_length
+    counts = (position, length - 1 - position, position - length // 2, position - (length - 1) // 2)
+    return torch.stack([ragged.jensen_shannon(_positional_mean(ragged, count)) for count in counts]).amin(0)
 
 
 def _positional_mean(ragged: RaggedTensor, place: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ FINEST = 10**6
 
 def best_windows(scores: Tensor, mask: Tensor, share: float, spans: int | None) -> Tensor:
     """Return True on selected tokens; spans None: the tokens with the highest scores.  (B,T) -> (B,T) bool"""
-    size = greedy_windows(mask, share)
+    size = token_budget(mask, share)
     if spans is None:
         return top_k(scores, mask, size)
     if spans < 1:
@@ -31,7 +31,7 @@ def best_windows(scores: Tensor, mask: Tensor, share: float, spans: int | None) 
     return torch.where(size == mask.sum(-1, keepdim=True), mask, chosen)
 
 
-def greedy_windows(mask: Tensor, share: float) -> Tensor:
+def token_budget(mask: Tensor, share: float) -> Tensor:
     """Return max(1, ⌊share · n⌋), and 0 for a text without tokens.  (B,T) -> (B,) long"""
     if not 0 < share <= 1:
         raise ValueError(f"share is {share}; it must be above 0 and at most 1")
@@ -39,7 +39,7 @@ def greedy_windows(mask: Tensor, share: float) -> Tensor:
     return (tokens * part.numerator // part.denominator).clamp_min(1).minimum(tokens)
 
 
-def exact_windows(values: Tensor) -> Tensor:
+def highest_precision(values: Tensor) -> Tensor:
     """Detach, in the highest available precision."""
     return values.detach().to(torch.float32 if values.device.type == "mps" else torch.float64)  # mps has no float64
 
@@ -47,7 +47,7 @@ def exact_windows(values: Tensor) -> Tensor:
 def _greedy(scores: Tensor, mask: Tensor, size: Tensor, many: Tensor, most: int) -> Tensor:
     """(B,T), (B,T), (B,1), (B,1) -> (B,T) bool"""
     positions = torch.arange(mask.shape[-1], device=mask.device)
-    values, narrow = exact_windows(scores), size // many
+    values, narrow = highest_precision(scores), size // many
     chosen = torch.zeros_like(mask)
     for turn in range(most):
         width, open_ = narrow + (turn < size % many), mask & ~chosen

@@ -72,7 +72,7 @@ class Sentence:
         rationales: list[Span] = []
         for slot, word, literal in zip(slots, self.words, literals[1:], strict=True):
             if slot in _LABEL_SLOTS:
-                rationales += [(len(text) + a, len(text) + b) for a, b in _each_word(word)]
+                rationales += [(len(text) + a, len(text) + b) for a, b in _word_spans(word)]
             text += word + literal
         return text[0].upper() + text[1:] + ending, tuple(rationales)
 
@@ -189,5 +189,5 @@ def _parsed(template: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 @cache
-def _each_word(phrase: str) -> tuple[Span, ...]:
+def _word_spans(phrase: str) -> tuple[Span, ...]:
     return tuple(match.span() for match in re.finditer(r"\S+", phrase))

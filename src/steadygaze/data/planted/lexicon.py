@@ -48,13 +48,6 @@ ANTONYMS = {
     for words, antonyms in ((praise, blame), (blame, praise))
     for word, antonym in zip(words.split(), antonyms.split(), strict=True)
 }
-
-
-def _synonyms() -> dict[str, tuple[str, ...]]:
-    rows = [row for rows in NOUNS.values() for row in rows]
-    rows += [tuple(side.split()) for pair in _PAIRS for side in pair]
-    return {word: tuple(synonym for synonym in row if synonym != word) for row in rows for word in row}
-
-
-SYNONYMS = _synonyms()
+_ROWS = [*(row for rows in NOUNS.values() for row in rows), *(tuple(side.split()) for pair in _PAIRS for side in pair)]
+SYNONYMS = {word: tuple(synonym for synonym in row if synonym != word) for row in _ROWS for word in row}
 """Opinion word or aspect noun -> words that may replace it without changing any label."""

@@ -1,7 +1,6 @@
 """RNP: each estimator has its documented gradient; REINFORCE is unbiased, by enumeration of all selections."""
 
 import dataclasses
-from functools import partial
 from itertools import count
 
 import pytest
@@ -16,7 +15,7 @@ from steadygaze.techniques.rationalizing import BASELINE_BATCHES, sample_selecti
 from steadygaze.techniques.rnp import Rnp
 from steadygaze.techniques.technique import LossContext, task_loss
 from techniques.byhand import record_calls, texts
-from training.toys import Recorder, make_run, model_for, outcome
+from training.toys import model_for
 
 THREE = texts([3, 4, 6, 5, 8, 13, 9, 2, 7], label=[0])
 """Three sentences; ids 6 and 13 end one."""
@@ -232,12 +231,3 @@ def test_the_cost_is_that_of_what_was_drawn_and_pulls_as_far_as_it_is_from_the_b
     assert not terms["cost"].requires_grad
     bare = drawn_loss(dataclasses.replace(technique, costs=()), model, THREE, 1)[0]
     assert_close(terms["policy"] * terms["cost"], bare["policy"] * (terms["cost"] - 0.25))
-
-
-def test_a_run_taken_up_again_remembers_its_baseline(tmp_path):
-    technique = Rnp(generator_learning_rate=0.01)
-    make = partial(model_for, technique)
-    whole = outcome(make_run(technique, make, epochs=3))
-    with pytest.raises(KeyboardInterrupt):
-        make_run(technique, make, epochs=3, folder=tmp_path, watcher=Recorder(epochs=2)).execute()
-    assert outcome(make_run(technique, make, epochs=3, folder=tmp_path, resume=True)) == whole

@@ -13,15 +13,14 @@ from torch import zeros
 from steadygaze.core.errors import UserError
 from steadygaze.training import checkpoint
 from steadygaze.training.checkpoint import Checkpoint
-from training.toys import TOYS, Anneal, Recorder, make_run
+from training.toys import TOYS, Anneal, Recorder, interrupt, make_run
 
 IDENTITY = {"seed": 0, "training": {"epochs": 2, "clip": 5.0}, "classes": ["a", "b"]}
 
 
 def interrupted(folder: Path, name: str = "anneal") -> Path:
     """The checkpoint of a run that was interrupted after its first epoch."""
-    with pytest.raises(KeyboardInterrupt):
-        make_run(TOYS[name], folder=folder, watcher=Recorder(epochs=1)).execute()
+    interrupt(Recorder(epochs=1), TOYS[name], folder=folder)
     return folder / "checkpoint.safetensors"
 
 
@@ -80,8 +79,7 @@ def test_a_damaged_checkpoint_is_refused_in_a_sentence(damage: str, tmp_path: Pa
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_a_damaged_or_missing_finished_stage_is_refused_in_a_sentence(damage: str, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        make_run(TOYS["distil"], folder=tmp_path, watcher=Recorder(epochs=3)).execute()
+    interrupt(Recorder(epochs=3), TOYS["distil"], folder=tmp_path)
     file = tmp_path / "finished-0.safetensors"
     if damage == "cut":
         file.write_bytes(file.read_bytes()[:-10])
@@ -115,8 +113,7 @@ def test_a_checkpoint_without_a_part_is_refused_in_a_sentence(name: str, tmp_pat
 
 
 def test_a_finished_stage_without_a_part_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        make_run(TOYS["distil"], folder=tmp_path, watcher=Recorder(epochs=3)).execute()
+    interrupt(Recorder(epochs=3), TOYS["distil"], folder=tmp_path)
     without(tmp_path / "finished-0.safetensors", "best_epoch")
     with pytest.raises(UserError, match="a run without best_epoch: it cannot be resumed"):
         make_run(TOYS["distil"], folder=tmp_path, resume=True).execute()
@@ -131,30 +128,21 @@ def test_the_finished_weights_are_those_of_the_model(tmp_path: Path) -> None:
             assert opened.get_tensor(f"model.{name}").equal(value)
 
 
-def test_a_disk_that_fills_up_before_the_first_epoch_is_saved_leaves_nothing_to_resume_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_a_disk_that_fills_up_leaves_the_last_epoch_if_there_is_one(
+    is_resumed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(checkpoint, "save_file", full)
-    with pytest.raises(UserError, match=r"cannot write .*checkpoint.safetensors: No space left on device$"):
-        make_run(Anneal(), folder=tmp_path).execute()
-
-
-def test_a_disk_that_fills_up_leaves_the_last_epoch_to_resume_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = interrupted(tmp_path).read_bytes()
+    before = [interrupted(tmp_path).read_bytes()] if is_resumed else []
 
     def full(tensors: Any, path: Path, metadata: Any) -> None:
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(checkpoint, "save_file", full)
-    with pytest.raises(UserError, match=r"cannot write .*No space left on device; you can resume the run"):
-        make_run(Anneal(), folder=tmp_path, resume=True).execute()
-    assert [file.read_bytes() for file in tmp_path.iterdir()] == [before]
+    end = "; you can resume the run" if is_resumed else "$"
+    with pytest.raises(UserError, match=f"cannot write .*checkpoint.safetensors: No space left on device{end}"):
+        make_run(Anneal(), folder=tmp_path, resume=is_resumed).execute()
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == before
 
 
 def test_resuming_without_a_checkpoint_starts_a_new_run(tmp_path: Path) -> None:

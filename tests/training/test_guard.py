@@ -27,23 +27,23 @@ from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques.rnp import Rnp
 from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
-from steadygaze.training import technique_loop
 from steadygaze.training.training_run import TrainingRun
-from training.toys import TOYS, Committee, Distil, Pretrain, Recorder, corpus, make_model, make_run, model_for
+from training.toys import (
+    TOYS,
+    Committee,
+    Distil,
+    Pretrain,
+    Recorder,
+    corpus,
+    interrupt,
+    make_model,
+    make_run,
+    model_for,
+    script,
+)
 
-KEYS = [
-    "normalized_entropy",
-    "distance_to_uniform",
-    "distance_to_positional_mean",
-    "overlap",
-    "unexplained",
-    "uniform",
-    "constant",
-    "unit",
-    "selected",
-    "collapsed",
-    "reason",
-]
+NUMBERS = ["normalized_entropy", "distance_to_uniform", "distance_to_positional_mean"]
+KEYS = [*NUMBERS, "overlap", "unexplained", "uniform", "constant", "unit", "selected", "collapsed", "reason"]
 FROZEN = ("model.encoder", "model.decoder")
 
 
@@ -128,7 +128,7 @@ def test_it_is_the_collapse_test_of_the_validation_texts_at_the_selected_epoch()
     expected = detect_collapse(read.weights, read.mask, ids=read.ids)
     result = run.best_epoch["attention"]
     assert run.history[run.best_epoch["epoch"] - 1]["attention"] == result
-    for name in ("normalized_entropy", "distance_to_uniform", "distance_to_positional_mean"):
+    for name in NUMBERS:
         assert result[name] == pytest.approx(getattr(expected, name), rel=1e-6)
     assert (result["uniform"], result["constant"], result["overlap"]) == (expected.uniform, expected.constant, None)
     assert len({record["attention"]["distance_to_uniform"] for record in run.history}) == 4  # each epoch its own
@@ -292,21 +292,12 @@ def test_words_that_are_always_selected_by_their_place_are_no_attention() -> Non
 UNIFORM = "collapsed-attention: The weights are nearly the same for every word (0.0010 nats from uniform)."
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
+def scripted(patch: pytest.MonkeyPatch, *collapsed: bool) -> None:
     """Validation that finds this in turn."""
-    left = iter(collapsed)
-
-    def validate(*_: Any) -> dict[str, Any]:
-        result = next(left)
-        seen = {
-            "uniform": result,
-            "constant": False,
-            "distance_to_uniform": 0.001 if result else 0.2,
-            "unexplained": 1.0,
-        }
-        return {"macro-f1": 0.5, "loss": 1.0, "accuracy": 0.5, "attention": seen}
-
-    monkeypatch.setattr(technique_loop, "validation_scores", validate)
+    distances = [0.001 if is_collapsed else 0.2 for is_collapsed in collapsed]
+    numbers = {"constant": False, "unexplained": 1.0}
+    epochs = [{"uniform": distance < 0.1, "distance_to_uniform": distance, **numbers} for distance in distances]
+    script(patch, *({"attention": epoch} for epoch in epochs))
 
 
 @pytest.mark.parametrize(
@@ -321,7 +312,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
 def test_only_the_epoch_that_is_kept_counts(
     technique: Technique, collapsed: list[bool], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted(monkeypatch, collapsed)
+    scripted(monkeypatch, *collapsed)
     assert warned(make_run(technique)) == expected
 
 
@@ -333,10 +324,9 @@ def test_a_resumed_run_warns_of_what_was_kept_before_the_interruption(
         def stages(self, seed: int) -> tuple[Stage, ...]:
             return Stage("train"), Stage("after", technique=Vanilla(), model="other")
 
-    scripted(monkeypatch, [True, True, False])
-    with pytest.raises(KeyboardInterrupt):
-        make_run(Afterward(), folder=tmp_path, watcher=Recorder(epochs=3)).execute()
-    scripted(monkeypatch, [False])
+    scripted(monkeypatch, True, True, False)
+    interrupt(Recorder(epochs=3), Afterward(), folder=tmp_path)
+    scripted(monkeypatch, False)
     assert warned(make_run(Afterward(), folder=tmp_path, resume=True)) == [UNIFORM]
 
 
@@ -355,11 +345,7 @@ def test_records_are_json_also_where_no_text_has_two_words(
     result = warned(run)
     assert json.loads(json.dumps([*run.history, run.best_epoch], allow_nan=False)) == [*run.history, run.best_epoch]
     for record in run.history:
-        numbers = [
-            record["attention"][name]
-            for name in ("normalized_entropy", "distance_to_uniform", "distance_to_positional_mean")
-        ]
-        assert all((number is not None) == informative for number in numbers)
+        assert all((record["attention"][name] is not None) == informative for name in NUMBERS)
     if not informative:  # nothing can be measured, so nothing is reported
         assert result == []
         assert not any(record["attention"]["collapsed"] for record in run.history)

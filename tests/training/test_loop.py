@@ -13,24 +13,15 @@ from torch.nn.functional import cross_entropy
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import derive_seed
 from steadygaze.core.settings import settings
-from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import collate, shuffled
 from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.technique import LossContext, Player, Stage
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.technique_loop import TechniqueLoop, validation_scores
 from steadygaze.training.training_loop import StageLoop, fit_small_network
-from training.toys import TRAINED_TEXTS, Anneal, Duel, Recorder, corpus, make_model, make_run, weights
+from training.toys import TRAINED_TEXTS, Anneal, Duel, Last, Recorder, corpus, make_model, make_run, watched, weights
 
 ROUNDING = 1e-12  # float64: a few hundred operations of relative error 1e-16 each
-
-
-@settings
-class Last(Vanilla):
-    """Vanilla whose last epoch is kept."""
-
-    def stages(self, seed: int) -> tuple[Stage, ...]:
-        return (Stage("train", select="last"),)
 
 
 def start(seed: int = 0, dtype: torch.dtype = torch.float32) -> Classifier:
@@ -88,19 +79,11 @@ def test_each_player_takes_adams_step_on_its_own_terms_and_no_others() -> None:
     data, clip, decay = corpus(6), 0.05, 0.1  # so short a clip that both players' gradients are shortened
     kept: dict[str, nn.Module] = {}
 
-    @settings
-    class RecordedDuel(Duel):
-        def stages(self, seed: int) -> tuple[Stage, ...]:
-            return (Stage("train", select="last"),)
-
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            kept.update(context.modules)
-            return super().loss(model, batch, context)
-
     def make() -> Classifier:
         return make_model(dtype=torch.float64, dropout=0.0)
 
-    trained = make_run(RecordedDuel(), make, data=data, epochs=2, clip=clip, weight_decay=decay).execute()
+    technique = watched(Duel, lambda *inputs: kept.update(inputs[-1].modules))
+    trained = make_run(technique, make, data=data, epochs=2, clip=clip, weight_decay=decay, select="last").execute()
 
     torch.manual_seed(derive_seed(0, 0))
     model = make()
@@ -147,14 +130,8 @@ def test_a_player_that_does_not_minimize_a_term_is_not_moved_by_it() -> None:
 
 def test_a_player_moves_only_in_its_turn() -> None:
     seen: list[bytes] = []
-
-    @settings
-    class Watched(Duel):
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            seen.append(b"".join(weights(context.modules["critic"]).values()))
-            return super().loss(model, batch, context)
-
-    make_run(Watched(), data=corpus(), epochs=1).execute()
+    look = lambda *inputs: seen.append(b"".join(weights(inputs[-1].modules["critic"]).values()))  # noqa: E731
+    make_run(watched(Duel, look), data=corpus(), epochs=1).execute()
     assert [now != then for then, now in pairwise(seen)] == [False, True, False, True, False]
 
 

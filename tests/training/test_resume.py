@@ -9,7 +9,7 @@ import pytest
 from safetensors.torch import save_file
 
 from steadygaze.training import checkpoint
-from training.toys import TOYS, Recorder, make_run, outcome
+from training.toys import TOYS, Recorder, interrupt, make_run, outcome
 
 EPOCHS = {  # over all stages
     "vanilla": 2,
@@ -39,8 +39,7 @@ def test_every_toy_has_the_epochs_that_the_interruptions_below_assume(uninterrup
 def test_a_run_interrupted_after_any_epoch_ends_in_the_same_bits(
     name: str, epochs: int, uninterrupted: Any, tmp_path: Path
 ) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        make_run(TOYS[name], folder=tmp_path, watcher=Recorder(epochs=epochs)).execute()
+    interrupt(Recorder(epochs=epochs), TOYS[name], folder=tmp_path)
     rest = Recorder()
     assert outcome(make_run(TOYS[name], folder=tmp_path, resume=True, watcher=rest)) == uninterrupted[name]
     assert len(rest.epochs) == EPOCHS[name] - epochs  # nothing was done twice
@@ -53,8 +52,7 @@ def test_a_run_interrupted_again_and_again_in_mid_epoch_ends_in_the_same_bits(
     name: str, uninterrupted: Any, tmp_path: Path
 ) -> None:
     for steps in (2, STEPS + 1, 1, STEPS):
-        with pytest.raises(KeyboardInterrupt):
-            make_run(TOYS[name], folder=tmp_path, resume=True, watcher=Recorder(steps=steps)).execute()
+        interrupt(Recorder(steps=steps), TOYS[name], folder=tmp_path, resume=True)
     assert outcome(make_run(TOYS[name], folder=tmp_path, resume=True)) == uninterrupted[name]
 
 
@@ -112,13 +110,11 @@ def test_a_run_that_stopped_early_stops_at_the_same_epoch_when_resumed(tmp_path:
     expected = outcome(make_run(TOYS["vanilla"], **short))
     stopped = len(json.loads(expected[1])) - 1
     assert stopped < 12
-    with pytest.raises(KeyboardInterrupt):
-        make_run(TOYS["vanilla"], folder=tmp_path, watcher=Recorder(epochs=stopped), **short).execute()
+    interrupt(Recorder(epochs=stopped), TOYS["vanilla"], folder=tmp_path, **short)
     assert outcome(make_run(TOYS["vanilla"], folder=tmp_path, resume=True, **short)) == expected
 
 
 def test_the_falling_step_size_is_resumed_where_it_was(tmp_path: Path) -> None:
     expected = outcome(make_run(TOYS["duel"], schedule="linear"))
-    with pytest.raises(KeyboardInterrupt):
-        make_run(TOYS["duel"], folder=tmp_path, watcher=Recorder(epochs=1), schedule="linear").execute()
+    interrupt(Recorder(epochs=1), TOYS["duel"], folder=tmp_path, schedule="linear")
     assert outcome(make_run(TOYS["duel"], folder=tmp_path, resume=True, schedule="linear")) == expected

@@ -1,6 +1,5 @@
 """Stages: what is trained, from which start, what changes, what is kept; and that the run has its own random state."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,26 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.technique import LossContext, Stage
+from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
-from steadygaze.training import technique_loop
 from training.toys import (
+    SOUND,
     TOYS,
     Anneal,
     Distil,
     Duel,
+    Last,
     Lens,
     Pretrain,
     Recorder,
     Return,
     corpus,
+    interrupt,
     make_model,
     make_run,
     outcome,
+    script,
+    watched,
     weights,
 )
 
@@ -60,15 +63,12 @@ def test_a_stage_that_starts_from_a_teacher_moves_nothing_but_what_it_trains() -
 def test_a_model_given_to_a_later_stage_is_frozen_and_reads_without_dropout() -> None:
     seen: set[tuple[bool, ...]] = set()
 
-    @settings
-    class Look(Distil):
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            teacher = context.models["teacher"]
-            moving = [parameter for parameter in teacher.parameters() if parameter.requires_grad]
-            seen.add((teacher.training, bool(moving), *(part.training for part in model.children())))
-            return super().loss(model, batch, context)
+    def look(technique: Technique, model: Classifier, batch: Batch, context: LossContext) -> None:
+        teacher = context.models["teacher"]
+        moving = [parameter for parameter in teacher.parameters() if parameter.requires_grad]
+        seen.add((teacher.training, bool(moving), *(part.training for part in model.children())))
 
-    make_run(Look(), epochs=1).execute()
+    make_run(watched(Distil, look), epochs=1).execute()
     encoder = decoder = False  # frozen in this stage, so read as they will be read later
     scorer = attention = True
     assert seen == {(False, False, encoder, scorer, attention, decoder)}
@@ -76,14 +76,7 @@ def test_a_model_given_to_a_later_stage_is_frozen_and_reads_without_dropout() ->
 
 def test_the_same_model_is_continued_by_a_later_stage() -> None:
     held: list[dict[str, bytes]] = []
-
-    @settings
-    class Watched(Pretrain):
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            held.append(weights(model))
-            return super().loss(model, batch, context)
-
-    model = weights(make_run(Watched()).execute())
+    model = weights(make_run(watched(Pretrain, lambda _, model, *__: held.append(weights(model)))).execute())
     first, second = held[0], held[3]  # three steps of one epoch come first
     assert under(second, "scorer") == under(first, "scorer")
     assert not set(under(second, "encoder", "decoder").values()) & set(under(first, "encoder", "decoder").values())
@@ -129,8 +122,7 @@ def test_training_neither_reads_nor_changes_the_callers_random_state(name: str) 
 
 def test_the_callers_random_state_is_restored_after_an_interruption() -> None:
     before = torch.get_rng_state()
-    with pytest.raises(KeyboardInterrupt):
-        make_run(Vanilla(), watcher=Recorder(steps=1)).execute()
+    interrupt(Recorder(steps=1), Vanilla())
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -153,70 +145,41 @@ def test_frozen_vectors_stay_as_they_were_and_stay_frozen(name: str) -> None:
 
 def test_state_is_moved_by_next_once_a_step_and_starts_afresh_in_every_run() -> None:
     sizes: list[float] = []
-
-    @settings
-    class Watched(Anneal):
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            sizes.append(self.size)
-            return super().loss(model, batch, context)
-
-    recorder = Recorder()
-    run = make_run(Watched(), watcher=recorder)
+    technique, recorder = watched(Anneal, lambda technique, *_: sizes.append(technique.size)), Recorder()
+    run = make_run(technique, watcher=recorder)
     run.execute()
     losses = [terms["task"].mean().tanh().item() for terms in recorder.steps]
     assert sizes[0] == 1.0
     assert sizes[1:] == [size * (1 - 0.1 * loss) for size, loss in zip(sizes, losses, strict=True)][:-1]
-    assert run.technique == Watched()
+    assert run.technique == technique
 
 
 def test_progress_rises_from_step_to_step_toward_one() -> None:
     shares: list[float] = []
-
-    @settings
-    class Watched(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            shares.append(context.progress)
-            return super().loss(model, batch, context)
-
-    make_run(Watched()).execute()
+    make_run(watched(Vanilla, lambda *inputs: shares.append(inputs[-1].progress))).execute()
     assert shares == [step / 6 for step in range(6)]
 
 
-AWAKE = {"collapsed": False, "reason": ""}
+def scored(patch: pytest.MonkeyPatch, *scores: float) -> list[dict[str, bytes]]:
+    """Validation with these macro-F1 in turn; the weights of each epoch, as they come."""
+    return script(patch, *({"macro-f1": score} for score in scores))
 
 
-def scripted(
-    monkeypatch: pytest.MonkeyPatch, scores: list[float], losses: Sequence[float] | None = None
-) -> list[dict[str, bytes]]:
-    """Validation that gives these macro-F1 and losses in turn; returns the weights of every epoch, as they come."""
-    seen: list[dict[str, bytes]] = []
-
-    def validate(job: Any, model: Any, reference: Any) -> dict[str, Any]:
-        seen.append(weights(model))
-        loss = losses[len(seen) - 1] if losses else 1.0
-        return {
-            "macro-f1": scores[len(seen) - 1],
-            "loss": loss,
-            "accuracy": 0.0,
-            "constant_label": None,
-            "attention": AWAKE,
-        }
-
-    monkeypatch.setattr(technique_loop, "validation_scores", validate)
-    return seen
+def selected(stage: str, epoch: int, score: float) -> dict[str, Any]:
+    return {"stage": stage, "epoch": epoch, "macro-f1": score, "constant_label": None, "attention": SOUND}
 
 
 def test_the_best_epoch_is_kept_the_earlier_of_two_equals_and_patience_ends_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen = scripted(monkeypatch, [0.5, 0.7, 0.7, 0.6, 0.55, 0.9])
+    seen = scored(monkeypatch, 0.5, 0.7, 0.7, 0.6, 0.55, 0.9)
     recorder = Recorder()
     run = make_run(Vanilla(), epochs=6, patience=3, watcher=recorder)
     model = run.execute()
     assert len(seen) == 5  # three epochs without a better one than the second
     assert weights(model) == seen[1]
     assert seen[2] != seen[1]
-    assert run.best_epoch == {"stage": "train", "epoch": 2, "macro-f1": 0.7, "constant_label": None, "attention": AWAKE}
+    assert run.best_epoch == selected("train", 2, 0.7)
     assert (len(recorder.epochs), recorder.skipped) == (5, 1)
 
 
@@ -224,7 +187,8 @@ def test_of_equal_scores_the_smaller_loss_is_kept_and_being_surer_does_not_prolo
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A better score counts, whatever its loss; the fourth epoch is the surest of three as good as each other."""
-    seen = scripted(monkeypatch, [0.5, 0.7, 0.7, 0.7, 0.6, 0.9], [0.1, 0.9, 0.95, 0.6, 0.2, 0.1])
+    scores, losses = [0.5, 0.7, 0.7, 0.7, 0.6, 0.9], [0.1, 0.9, 0.95, 0.6, 0.2, 0.1]
+    seen = script(monkeypatch, *({"macro-f1": f1, "loss": loss} for f1, loss in zip(scores, losses, strict=True)))
     run = make_run(Vanilla(), epochs=6, patience=3)
     assert weights(run.execute()) == seen[3]
     assert (len(seen), run.best_epoch["epoch"]) == (5, 4)
@@ -243,22 +207,17 @@ def test_epochs_no_better_than_guessing_do_not_count_against_patience(
     monkeypatch: pytest.MonkeyPatch, scores: list[float], run: int, kept: int
 ) -> None:
     """Two classes: guessing is a macro-F1 of 1/2."""
-    seen = scripted(monkeypatch, scores)
+    seen = scored(monkeypatch, *scores)
     done = make_run(Vanilla(), epochs=8, patience=2)
     assert weights(done.execute()) == seen[kept - 1]
     assert (len(seen), done.best_epoch["epoch"]) == (run, kept)
 
 
 def test_a_stage_may_keep_its_last_epoch_and_then_patience_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    @settings
-    class Last(Vanilla):
-        def stages(self, seed: int) -> tuple[Stage, ...]:
-            return (Stage("train", select="last"),)
-
-    seen = scripted(monkeypatch, [0.9, 0.5, 0.4, 0.3])
+    seen = scored(monkeypatch, 0.9, 0.5, 0.4, 0.3)
     run = make_run(Last(), epochs=4, patience=1)
     assert weights(run.execute()) == seen[3]
-    assert run.best_epoch == {"stage": "train", "epoch": 4, "macro-f1": 0.3, "constant_label": None, "attention": AWAKE}
+    assert run.best_epoch == selected("train", 4, 0.3)
 
 
 def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_one_scored_better(
@@ -270,21 +229,14 @@ def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_
             return *super().stages(seed), Stage("after", technique=Vanilla(), model="other")
 
     scores = [0.9, 0.8, 0.4, 0.5, 0.7, 0.6]  # teacher, result, other
-    scripted(monkeypatch, scores)
+    scored(monkeypatch, *scores)
     whole = make_run(Afterward())
     whole.execute()
-    assert whole.best_epoch == {
-        "stage": "learn",
-        "epoch": 2,
-        "macro-f1": 0.5,
-        "constant_label": None,
-        "attention": AWAKE,
-    }
-    scripted(monkeypatch, scores)
-    with pytest.raises(KeyboardInterrupt):
-        make_run(Afterward(), folder=tmp_path, watcher=Recorder(epochs=5)).execute()
+    assert whole.best_epoch == selected("learn", 2, 0.5)
+    scored(monkeypatch, *scores)
+    interrupt(Recorder(epochs=5), Afterward(), folder=tmp_path)
     resumed = make_run(Afterward(), folder=tmp_path, resume=True)
-    scripted(monkeypatch, scores[5:])
+    scored(monkeypatch, *scores[5:])
     resumed.execute()
     assert resumed.best_epoch == whole.best_epoch
 
@@ -299,15 +251,8 @@ def test_an_auxiliary_network_goes_on_where_the_earlier_stage_kept_it_and_can_be
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     held: list[dict[str, bytes]] = []
-
-    @settings
-    class Watched(Lens):
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            held.append(weights(context.modules["lens"]))
-            return super().loss(model, batch, context)
-
-    scripted(monkeypatch, [0.9, 0.5, 0.3, 0.4, 0.6])  # of the first stage the first epoch is kept, with its lens
-    run = make_run(Watched())
+    scored(monkeypatch, 0.9, 0.5, 0.3, 0.4, 0.6)  # of the first stage the first epoch is kept, with its lens
+    run = make_run(watched(Lens, lambda *inputs: held.append(weights(inputs[-1].modules["lens"]))))
     run.execute()
     assert len({str(value) for value in held[:6]}) == 6  # moving in the first stage
     assert all(value == held[3] for value in held[6:])  # as it stood after one epoch of three steps
@@ -322,12 +267,7 @@ def test_an_auxiliary_network_that_a_later_stage_trains_moves_on_from_there() ->
         def stages(self, seed: int) -> tuple[Stage, ...]:
             return Stage("one", epochs=1), Stage("two", epochs=1)
 
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            held.append(weights(context.modules["lens"]))
-            return super().loss(model, batch, context)
-
-    run = make_run(Again())
-    run.execute()
+    make_run(watched(Again, lambda *inputs: held.append(weights(inputs[-1].modules["lens"])))).execute()
     steps = [{name: np.frombuffer(value, np.float32) for name, value in step.items()} for step in held]
     assert all(held[i] != held[i + 1] for i in range(5))
     # Adam with a step size of 0.01 moves no weight further than that; fresh weights would lie anywhere.
@@ -345,11 +285,6 @@ def test_a_loss_that_is_not_a_number_ends_in_a_sentence() -> None:
 
 
 def test_what_validation_holds_cannot_change_the_weights() -> None:
-    @settings
-    class Last(Duel):
-        def stages(self, seed: int) -> tuple[Stage, ...]:
-            return (Stage("train", select="last"),)
-
-    run, other = (make_run(Last(), validation=corpus(n, seed=n)) for n in (3, 30))
+    run, other = (make_run(Duel(), select="last", validation=corpus(n, seed=n)) for n in (3, 30))
     assert weights(run.execute()) == weights(other.execute())
     assert [r["macro-f1"] for r in run.history] != [r["macro-f1"] for r in other.history]

@@ -10,32 +10,15 @@ from steadygaze.techniques.technique import Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training import technique_loop
 from steadygaze.training.stacked_loop import StackedLoop
-from training.toys import Distil, Pretrain, Recorder, make_run, weights
+from training.toys import Distil, Last, Pretrain, Recorder, interrupt, make_run, script, weights
 
 COLLAPSED = {"attention": {"collapsed": True, "reason": "The weights are nearly the same.", "unit": "word"}}
 CONSTANT = {"constant_label": 1}
 
 
-@settings
-class Last(Vanilla):
-    """Declares that the last epoch is selected, as most students do."""
-
-    def stages(self, seed: int) -> tuple[Stage, ...]:
-        return (Stage("train", select="last"),)
-
-
-def script(patch: pytest.MonkeyPatch, epochs: list[tuple[float, dict[str, Any]]], done: int = 0) -> list[Any]:
-    """Validation with these scores; returns the weights of each epoch.  `done`: epochs before an interruption."""
-    seen: list[Any] = [None] * done
-
-    def validate(job: Any, model: Any, reference: Any) -> dict[str, Any]:
-        seen.append(weights(model))
-        score, degenerate = epochs[len(seen) - 1]
-        sound = {"constant_label": None, "attention": {"collapsed": False, "reason": "", "unit": "token"}}
-        return {"macro-f1": score, "loss": 1.0, "accuracy": score, **sound, **degenerate}
-
-    patch.setattr(technique_loop, "validation_scores", validate)
-    return seen
+def scripted(patch: pytest.MonkeyPatch, epochs: list[tuple[float, dict[str, Any]]]) -> list[dict[str, bytes]]:
+    """Validation with these scores; the weights of each epoch, as they come."""
+    return script(patch, *({"macro-f1": score, **degenerate} for score, degenerate in epochs))
 
 
 FOUR = [(0.6, {}), (0.7, {}), (0.9, COLLAPSED), (0.8, COLLAPSED)]
@@ -54,7 +37,7 @@ CASES: dict[str, tuple[Technique, list[tuple[float, dict[str, Any]]], int]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_degenerate_epoch_is_selected_only_if_no_epoch_is_sound(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     technique, epochs, selected = CASES[case]
-    seen = script(monkeypatch, epochs)
+    seen = scripted(monkeypatch, epochs)
     run = make_run(technique, epochs=len(epochs), patience=9)
     assert weights(run.execute()) == seen[selected - 1]
     assert (run.best_epoch["epoch"], run.best_epoch["macro-f1"]) == (selected, epochs[selected - 1][0])
@@ -64,13 +47,12 @@ def test_a_degenerate_epoch_is_selected_only_if_no_epoch_is_sound(case: str, mon
 def test_an_interrupted_run_selects_the_same_epoch(
     technique: Technique, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    script(monkeypatch, FOUR)
+    scripted(monkeypatch, FOUR)
     whole = make_run(technique, epochs=4, patience=9)
     expected = weights(whole.execute())
-    script(monkeypatch, FOUR)
-    with pytest.raises(KeyboardInterrupt):
-        make_run(technique, epochs=4, patience=9, folder=tmp_path, watcher=Recorder(epochs=3)).execute()
-    script(monkeypatch, FOUR, done=3)
+    scripted(monkeypatch, FOUR)
+    interrupt(Recorder(epochs=3), technique, epochs=4, patience=9, folder=tmp_path)
+    scripted(monkeypatch, FOUR[3:])
     resumed = make_run(technique, epochs=4, patience=9, folder=tmp_path, resume=True)
     assert weights(resumed.execute()) == expected
     assert (resumed.history, resumed.best_epoch) == (whole.history, whole.best_epoch)
@@ -90,7 +72,7 @@ def test_an_interrupted_run_selects_the_same_epoch(
 def test_training_continues_while_all_epochs_or_the_sound_ones_improve(
     epochs: list[tuple[float, dict[str, Any]]], trained: int, selected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = script(monkeypatch, epochs)
+    seen = scripted(monkeypatch, epochs)
     run = make_run(Vanilla(), epochs=len(epochs), patience=2)
     run.execute()
     assert (len(seen), run.best_epoch["epoch"]) == (trained, selected)
@@ -107,7 +89,7 @@ def test_a_stage_whose_model_is_trained_further_can_end_with_a_degenerate_epoch(
             first, second = super().stages(seed)
             return Stage("pretrain", trains=first.trains, epochs=2, select="last"), second
 
-    seen = script(monkeypatch, [(0.9, {}), (0.3, CONSTANT), (0.7, {})])
+    seen = scripted(monkeypatch, [(0.9, {}), (0.3, CONSTANT), (0.7, {})])
     run = make_run(Longer(), epochs=1)
     run.execute()
     names = [name for name in seen[2] if name.startswith("encoder")]  # the second stage does not train the encoder
@@ -120,7 +102,7 @@ def test_a_teacher_is_selected_in_the_same_way_and_the_teacher_cache_returns_it(
 ) -> None:
     epochs = [(0.7, {}), (0.9, COLLAPSED), (0.6, {}), (0.7, {})]
     for _ in range(2):
-        seen = script(monkeypatch, epochs)
+        seen = scripted(monkeypatch, epochs)
         run = make_run(Distil(), teacher_cache=tmp_path)
         run.execute()
         teacher = weights(run.models["teacher"])

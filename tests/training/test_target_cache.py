@@ -17,12 +17,12 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import collate
 from steadygaze.models.classifier import Classifier
 from steadygaze.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import CachedTargets, LossContext
+from steadygaze.techniques.technique import CachedTargets, LossContext, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training import teacher_cache as remembering
 from steadygaze.training.teacher_cache import TargetCache, cache_targets
 from training.toys import TRAINED_TEXTS as ROWS
-from training.toys import WORDS, Distil, Recorder, corpus, make_model, make_run, outcome
+from training.toys import WORDS, Distil, Recorder, corpus, make_model, make_run, outcome, watched
 
 CPU = torch.device("cpu")
 ROUNDING = {"rtol": 0, "atol": 1e-12}  # float64
@@ -161,16 +161,13 @@ def test_every_text_is_evaluated_once_in_evaluation_mode_without_gradients_and_m
 def test_each_step_is_handed_what_its_batch_has_in_memory_and_only_in_the_stage_that_remembers() -> None:
     seen: list[str] = []
 
-    @settings
-    class Watched(Recall):
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            aim = context.models["teacher"](batch)
-            torch.testing.assert_close(context.cached_targets.tokens["weights"], aim.weights, **ROUNDING)
-            torch.testing.assert_close(context.cached_targets.texts["logits"], aim.logits, **ROUNDING)
-            seen.append("learn")
-            return super().loss(model, batch, context)
+    def look(technique: Technique, model: Classifier, batch: Batch, context: LossContext) -> None:
+        aim = context.models["teacher"](batch)
+        torch.testing.assert_close(context.cached_targets.tokens["weights"], aim.weights, **ROUNDING)
+        torch.testing.assert_close(context.cached_targets.texts["logits"], aim.logits, **ROUNDING)
+        seen.append("learn")
 
-    make_run(Watched(), lambda: make_model(dtype=torch.float64, dropout=0.0)).execute()
+    make_run(watched(Recall, look), lambda: make_model(dtype=torch.float64, dropout=0.0)).execute()
     assert len(seen) == 6
 
 
@@ -214,32 +211,25 @@ def test_tables_are_made_once_an_epoch_from_the_model_as_it_stands_and_handed_to
     assert all(handed is synonyms for _, handed in made)
 
 
-def test_a_job_without_synonyms_is_an_error() -> None:
-    @settings
-    class Nobody(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            assert context.synonyms is None
-            return super().loss(model, batch, context)
-
-    make_run(Nobody(), epochs=1).execute()
+def test_a_job_without_synonyms_hands_over_none() -> None:
+    seen: list[Synonyms | None] = []
+    make_run(watched(Vanilla, lambda *inputs: seen.append(inputs[-1].synonyms)), epochs=1).execute()
+    assert seen == [None] * 3
 
 
 def test_random_numbers_differ_in_every_step_and_belong_to_each_text() -> None:
     drawn: dict[int, list[float]] = {}
     keys: list[int] = []
 
-    @settings
-    class Drawing(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-            keys.append(context.key.key)
-            alone = collate(corpus(), batch.index[:1].numpy())
-            numbers = context.key.uniform(batch.index, 1)
-            assert torch.equal(context.key.uniform(alone.index, 1), numbers[:1])
-            for row, value in zip(batch.index.tolist(), numbers.flatten().tolist(), strict=True):
-                drawn.setdefault(row, []).append(value)
-            return super().loss(model, batch, context)
+    def draw(technique: Technique, model: Classifier, batch: Batch, context: LossContext) -> None:
+        keys.append(context.key.key)
+        alone = collate(corpus(), batch.index[:1].numpy())
+        numbers = context.key.uniform(batch.index, 1)
+        assert torch.equal(context.key.uniform(alone.index, 1), numbers[:1])
+        for row, value in zip(batch.index.tolist(), numbers.flatten().tolist(), strict=True):
+            drawn.setdefault(row, []).append(value)
 
-    make_run(Drawing()).execute()
+    make_run(watched(Vanilla, draw)).execute()
     assert len(set(keys)) == 6
     assert sorted(drawn) == list(range(ROWS))
     assert len({value for values in drawn.values() for value in values}) == 2 * ROWS

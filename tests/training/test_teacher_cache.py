@@ -19,7 +19,20 @@ from steadygaze.core.settings import settings
 from steadygaze.techniques.technique import Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.teacher_cache import TeacherCache
-from training.toys import TOYS, Anneal, Committee, Distil, Duel, Lens, Recorder, corpus, make_run, outcome, weights
+from training.toys import (
+    TOYS,
+    Anneal,
+    Committee,
+    Distil,
+    Duel,
+    Lens,
+    Recorder,
+    corpus,
+    interrupt,
+    make_run,
+    outcome,
+    weights,
+)
 
 EPOCHS = {"distil": 2, "committee": 4}  # of teachers, which the teacher_cache can spare
 
@@ -178,28 +191,14 @@ def test_a_teacher_whose_own_network_goes_on_from_an_earlier_one_is_not_kept(tmp
         assert outcome(make_run(kind(), teacher_cache=tmp_path)) == expected[kind]
 
 
-def cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-10])
-
-
-def beheaded(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:20])
-
-
-def emptied(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-def garbled(file: Path) -> None:
-    file.write_bytes(b"\x80\x04pickle" + file.read_bytes())
-
-
-def without_history(file: Path) -> None:
-    save_file(load_file(file), file)
-
-
-def half_a_history(file: Path) -> None:
-    save_file(load_file(file), file, metadata={"history": '[{"stage": "te'})
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "cut": lambda file: file.write_bytes(file.read_bytes()[:-10]),
+    "beheaded": lambda file: file.write_bytes(file.read_bytes()[:20]),
+    "emptied": lambda file: file.write_bytes(b""),
+    "garbled": lambda file: file.write_bytes(b"\x80\x04pickle" + file.read_bytes()),
+    "without history": lambda file: save_file(load_file(file), file),
+    "half a history": lambda file: save_file(load_file(file), file, metadata={"history": '[{"stage": "te'}),
+}
 
 
 @pytest.fixture(scope="module")
@@ -211,11 +210,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.mark.parametrize("damage", [cut, beheaded, emptied, garbled, without_history, half_a_history])
-def test_a_torn_file_is_trained_anew_and_made_whole(
-    damage: Callable[[Path], None], whole: Path, tmp_path: Path
-) -> None:
-    damage(copy(whole, tmp_path / whole.name))
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_torn_file_is_trained_anew_and_made_whole(damage: str, whole: Path, tmp_path: Path) -> None:
+    DAMAGES[damage](copy(whole, tmp_path / whole.name))
     recorder = Recorder()
     assert outcome(make_run(Distil(), teacher_cache=tmp_path, watcher=recorder)) == alone("distil")
     assert recorder.skipped == 0
@@ -309,8 +306,7 @@ def test_a_run_with_a_teacher_cache_interrupted_anywhere_and_resumed_ends_in_the
     teacher_cache, folder = tmp_path / "teacher_cache", tmp_path / "run"
     if filled == "before":
         copytree(others, teacher_cache)
-    with pytest.raises(KeyboardInterrupt):
-        make_run(Committee(), folder=folder, teacher_cache=teacher_cache, watcher=Recorder(steps=steps)).execute()
+    interrupt(Recorder(steps=steps), Committee(), folder=folder, teacher_cache=teacher_cache)
     if filled == "in between":
         copytree(others, teacher_cache, dirs_exist_ok=True)
     assert outcome(make_run(Committee(), folder=folder, teacher_cache=teacher_cache, resume=True)) == alone("committee")
@@ -318,10 +314,7 @@ def test_a_run_with_a_teacher_cache_interrupted_anywhere_and_resumed_ends_in_the
 
 def test_the_teacher_cache_may_be_gone_when_a_run_is_resumed(others: Path, tmp_path: Path) -> None:
     teacher_cache = copytree(others, tmp_path / "teacher_cache")
-    with pytest.raises(KeyboardInterrupt):
-        make_run(
-            Committee(), folder=tmp_path / "run", teacher_cache=teacher_cache, watcher=Recorder(epochs=1)
-        ).execute()
+    interrupt(Recorder(epochs=1), Committee(), folder=tmp_path / "run", teacher_cache=teacher_cache)
     assert outcome(make_run(Committee(), folder=tmp_path / "run", resume=True)) == alone("committee")
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pytest
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from steadygaze.core.ragged import TokenArray
 from steadygaze.core.settings import settings
@@ -19,8 +19,9 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.models.inference import Model
-from steadygaze.techniques.technique import LossContext, Player, Stage, Technique
+from steadygaze.techniques.technique import LossContext, Player, Stage, Technique, task_loss
 from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.training import technique_loop
 from steadygaze.training.checkpoint import Checkpoint
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
@@ -98,10 +99,53 @@ def weights(model: nn.Module) -> dict[str, bytes]:
     return {name: value.detach().numpy().tobytes() for name, value in model.state_dict().items()}
 
 
+def interrupt(watcher: "Recorder", technique: Technique, *arguments: Any, **options: Any) -> None:
+    """Start a run that the recorder interrupts."""
+    with pytest.raises(KeyboardInterrupt):
+        make_run(technique, *arguments, watcher=watcher, **options).execute()
+
+
+def watched(kind: type[Technique], look: Callable[..., object]) -> Technique:
+    """A technique whose loss first calls look(technique, model, batch, context)."""
+
+    @settings
+    class Watched(kind):
+        def loss(self, model: Any, batch: Batch, context: LossContext) -> Terms:
+            look(self, model, batch, context)
+            return super().loss(model, batch, context)
+
+    return Watched()
+
+
+SOUND = {"collapsed": False, "reason": "", "unit": "token"}
+"""Attention of an epoch that is not degenerate."""
+
+
+def script(patch: pytest.MonkeyPatch, *epochs: Mapping[str, Any]) -> list[dict[str, bytes]]:
+    """Validation with these scores in turn, and usual ones beside them; the weights of each epoch, as they come."""
+    seen: list[dict[str, bytes]] = []
+    usual = {"macro-f1": 0.5, "loss": 1.0, "accuracy": 0.5, "constant_label": None, "attention": SOUND}
+
+    def validate(job: TrainingJob, model: Model, reference: Tensor | None) -> dict[str, Any]:
+        seen.append(weights(model))
+        return {**usual, **epochs[len(seen) - 1]}
+
+    patch.setattr(technique_loop, "validation_scores", validate)
+    return seen
+
+
 def outcome(run: TrainingRun) -> tuple[dict[str, bytes], str]:
     """All that a run produces: the weights, and the history with what was kept."""
     model = run.execute()
     return weights(model), json.dumps([*run.history, run.best_epoch])
+
+
+@settings
+class Last(Vanilla):
+    """Vanilla whose last epoch is selected, as of most students."""
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        return (Stage("train", select="last"),)
 
 
 @settings
@@ -115,7 +159,7 @@ class Distil(Technique):
         with torch.no_grad():
             aim = context.models["teacher"](batch).weights
         distance = (out.weights - aim).square().sum(-1)
-        return {"task": _task(out.logits, batch), "apart": self.strength * distance}
+        return {"task": task_loss(out.logits, batch), "apart": self.strength * distance}
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
         teach = Stage("teach", technique=Vanilla(), model="teacher", seed=seed + 3)
@@ -130,7 +174,7 @@ class Committee(Distil):
         out = model(batch)
         with torch.no_grad():
             aim = torch.stack([teacher(batch).weights for teacher in context.models.values()]).mean(0)
-        return {"task": _task(out.logits, batch), "apart": (out.weights - aim).square().sum(-1)}
+        return {"task": task_loss(out.logits, batch), "apart": (out.weights - aim).square().sum(-1)}
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
         first = Stage("one", technique=Vanilla(), model="one", seed=seed + 1)
@@ -143,7 +187,7 @@ class Pretrain(Technique):
     """Two stages, one model: everything but attention, then attention alone."""
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-        return {"task": _task(model(batch).logits, batch)}
+        return {"task": task_loss(model(batch).logits, batch)}
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
         first = Stage("pretrain", trains=("model.encoder", "model.decoder"), epochs=1, select="last")
@@ -155,7 +199,7 @@ class Return(Technique):
     """Three stages: the model, a rival that starts from it, and the model again, against the rival."""
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-        terms = {"task": _task(model(batch).logits, batch)}
+        terms = {"task": task_loss(model(batch).logits, batch)}
         for name, other in context.models.items():
             terms[name] = (model(batch).weights - other(batch).weights).square().sum(-1)
         return terms
@@ -175,8 +219,8 @@ class Lens(Technique):
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         out = model(batch)
         return {
-            "task": _task(out.logits, batch),
-            "seen": _task(context.modules["lens"](out.encoded.hidden.mean(1)), batch),
+            "task": task_loss(out.logits, batch),
+            "seen": task_loss(context.modules["lens"](out.encoded.hidden.mean(1)), batch),
         }
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
@@ -199,8 +243,10 @@ class Duel(Technique):
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         out = model(batch)
-        guess = _task(context.modules["critic"](out.encoded.hidden.mean(1)), batch)  # reaches the encoder, not detached
-        return {"task": _task(out.logits, batch), "fool": -0.5 * guess, "guess": guess}
+        guess = task_loss(
+            context.modules["critic"](out.encoded.hidden.mean(1)), batch
+        )  # reaches the encoder, not detached
+        return {"task": task_loss(out.logits, batch), "fool": -0.5 * guess, "guess": guess}
 
 
 @settings
@@ -212,7 +258,7 @@ class Anneal(Technique):
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         logits = model(batch).logits
         noise = context.key.normal(batch.index, 2)
-        return {"task": _task(logits + self.size * (1 - context.progress) * noise, batch)}
+        return {"task": task_loss(logits + self.size * (1 - context.progress) * noise, batch)}
 
     def after_step(self, terms: Terms) -> Self:
         return dataclasses.replace(self, size=self.size * (1 - 0.1 * terms["task"].mean().tanh().item()))
@@ -251,7 +297,3 @@ class Recorder(SilentWatcher):
 
     def skip(self, epochs: int) -> None:
         self.skipped += epochs
-
-
-def _task(logits: Tensor, batch: Batch) -> Tensor:
-    return cross_entropy(logits, batch.gold, reduction="none")

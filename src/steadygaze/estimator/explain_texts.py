@@ -133,12 +133,7 @@ def explain_texts(
             assert batch.question_mask is not None
             for row, weights in zip(rows.tolist(), _per_row(saliency.question, batch.question_mask), strict=True):
                 spans, (weights,) = _merged(tokenized_questions, row, [weights], whole_words)
-                explanations[row] = replace(
-                    explanations[row],
-                    question_tokens=tuple([questions[row][start:end] for start, end in spans]),
-                    question_spans=tuple(spans),
-                    question_weights=tuple(weights),
-                )
+                explanations[row] = _with_question(explanations[row], questions[row], spans, weights)
     return Explanations(explanations)
 
 
@@ -151,6 +146,11 @@ def _merged(
         return spans, columns
     words = [merge_words("", spans, tokenized.groups[row], column) for column in columns]
     return words[0][1], [column.tolist() for _, _, column in words]
+
+
+def _with_question(explanation: Explanation, question: str, spans: list[Span], weights: list[float]) -> Explanation:
+    tokens = tuple([question[start:end] for start, end in spans])
+    return replace(explanation, question_tokens=tokens, question_spans=tuple(spans), question_weights=tuple(weights))
 
 
 def rationale_spans(spans: Sequence[Span], weights: Iterable[float], chances: Iterable[float]) -> tuple[Picked, ...]:

@@ -3,6 +3,7 @@
 h_t = x_t,   s_t = first entry of x_t,   w = softmax(s),   z = Θ Σ_t w_t x_t          all in two dimensions
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -52,6 +53,19 @@ def by_hand(vectors: Sequence[Sequence[float]], theta: Sequence[Sequence[float]]
         model.decoder.output.weight.copy_(torch.tensor(theta, dtype=torch.float64))  # type: ignore[union-attr, operator]
         model.decoder.output.bias.zero_()  # type: ignore[union-attr, operator]
     return model.eval()
+
+
+def frozen(model: Classifier) -> Classifier:
+    return copy.deepcopy(model).eval().requires_grad_(False)
+
+
+def even(model: Classifier) -> Classifier:
+    """The same model with a constant scorer."""
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in other.scorer.parameters():
+            parameter.zero_()
+    return other
 
 
 def texts(*rows: Sequence[int], label: Sequence[int] = (), specials: Sequence[int] = ()) -> Batch:
@@ -120,19 +134,19 @@ def assert_gradient(model: Classifier, loss: Tensor, expected: Tensor) -> None:
         assert_close(gradient, other)
 
 
-def shift_of(technique: Technique, model: Classifier, batch: Batch, **inputs: Any) -> tuple[Tensor, Terms]:
+def shift_of(technique: Technique, model: Classifier, batch: Batch) -> tuple[Tensor, Terms]:
     """r on the scores: the last scores attended to, less the model's own.  (B,T)"""
     own = model(batch).scores.detach()
     calls = record_calls(model, "attend")
-    terms = loss(technique, model, batch, **inputs)
+    terms = loss(technique, model, batch)
     return calls[-1][0].detach() - own, terms
 
 
-def move_of(technique: Technique, model: Classifier, batch: Batch, **inputs: Any) -> tuple[Tensor, Terms]:
+def move_of(technique: Technique, model: Classifier, batch: Batch) -> tuple[Tensor, Terms]:
     """r on the embeddings: the last that were encoded, less the model's own.  (B,T,E)"""
     own = model.embed(batch).detach()
     calls = record_calls(model, "encode")
-    terms = loss(technique, model, batch, **inputs)
+    terms = loss(technique, model, batch)
     return calls[-1][1].detach() - own, terms
 
 

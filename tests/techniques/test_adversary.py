@@ -12,25 +12,12 @@ from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.models import inference
 from steadygaze.techniques.adversary import Adversary
 from steadygaze.techniques.technique import CachedTargets
-from techniques.byhand import assert_gradient, by_hand, handed, loss, real_model, texts
+from techniques.byhand import assert_gradient, by_hand, even, frozen, handed, loss, real_model, texts
 from training.toys import corpus, make_run
 
 LN3 = math.log(3)
 WORDS = [(LN3, 4 * LN3), (0, 0)]
 """Weights (¾, ¼), z = (0, 3 ln 3), p = (1/28, 27/28)."""
-
-
-def frozen(model):
-    return copy.deepcopy(model).eval().requires_grad_(False)
-
-
-def even(model):
-    """The same model with a constant scorer."""
-    other = copy.deepcopy(model)
-    with torch.no_grad():
-        for parameter in other.scorer.parameters():
-            parameter.zero_()
-    return other
 
 
 def test_the_terms_by_hand():

@@ -9,15 +9,11 @@ from contract.tiny import assert_close
 from steadygaze.core.random_key import RandomKey
 from steadygaze.techniques.attention_rp import AttentionRP
 from steadygaze.techniques.technique import LossContext
-from steadygaze.techniques.vanilla import Vanilla
 from techniques.byhand import (
-    assert_gradient,
     by_hand,
     handed,
-    loss,
     real_model,
     shift_of,
-    task,
     texts,
     without_padding,
 )
@@ -70,12 +66,3 @@ def test_texts_and_steps_have_noise_of_their_own_in_all_directions():
     later = LossContext(key=inputs.key.child(1), epoch_tables=inputs.epoch_tables)
     terms, other = technique.loss(model, batch, inputs), technique.loss(model, batch, later)
     assert (terms["adversarial"] != other["adversarial"]).float().mean() > 0.99
-
-
-def test_the_clean_loss_counts_once():
-    model, batch = real_model()
-    r, terms = shift_of(AttentionRP(epsilon=0.8, weight=0.7), model, batch)
-    expected = task(model, batch) + 0.7 * task(model, batch, shift=r)
-    assert_close(sum(terms.values()), expected)
-    assert_gradient(model, sum(terms.values()).sum(), expected.sum())
-    assert_close(loss(AttentionRP(epsilon=0), model, batch)["adversarial"], loss(Vanilla(), model, batch)["task"])

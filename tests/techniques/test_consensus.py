@@ -12,8 +12,7 @@ from steadygaze.techniques.anchored import Anchored
 from steadygaze.techniques.consensus import Consensus
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.techniques.word_at import WordAT
-from techniques.byhand import by_hand, handed, loss, real_model, texts
-from techniques.test_anchored import frozen
+from techniques.byhand import by_hand, frozen, handed, loss, texts
 from training.toys import corpus, make_model, make_run, outcome
 
 LN3 = math.log(3)
@@ -41,24 +40,6 @@ def test_a_temperature_of_one_half_squares_the_mean_prediction():
     p = (27 / 28 + 9 / 10) / 2
     assert memory.texts["probs"].max().item() == pytest.approx(p**2 / (p**2 + (1 - p) ** 2), abs=1e-12)
     assert_close(memory.tokens["weights"][0, :2], torch.tensor([5 / 8, 3 / 8], dtype=torch.float64))
-
-
-def test_the_anchor_is_the_mean_of_all_teachers_and_a_distribution():
-    model, batch = real_model()
-    teachers = {}
-    for i in range(4):
-        torch.manual_seed(i)
-        other, _ = real_model()
-        with torch.no_grad():
-            for parameter in other.parameters():
-                parameter.add_(0.3 * torch.randn_like(parameter))
-        teachers[f"teacher-{i}"] = frozen(other)
-    memory = handed(Consensus(), model, batch, models=teachers).cached_targets
-    message = [teacher(batch) for teacher in teachers.values()]
-    assert_close(memory.texts["probs"], sum(output.logits.softmax(-1) for output in message) / 4)
-    assert_close(memory.tokens["weights"], sum(output.weights for output in message) / 4)
-    assert_close(memory.texts["probs"].sum(-1), torch.ones(len(batch), dtype=torch.float64))
-    assert_close(memory.tokens["weights"].sum(-1), batch.mask.any(-1).double())
 
 
 def seeds(technique, seed):

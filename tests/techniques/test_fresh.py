@@ -151,31 +151,6 @@ def test_the_loss_reads_the_selection_of_the_scorer_cached_or_not():
     assert gradients == {"predictor"}
 
 
-@pytest.mark.slow
-def test_a_run_that_is_interrupted_and_resumed_ends_with_the_same_weights(tmp_path: Path):
-    technique = Fresh(share=0.4, spans=1)
-    make = partial(model_for, technique, "bigru", dropout=0.0)
-
-    class Interrupted(Exception):
-        pass
-
-    for stop in (2, 4):  # in the scorer's stage, and in the predictor's
-        run = make_run(technique, make, folder=tmp_path / str(stop), epochs=3)
-        epochs = []
-
-        def interrupt(record: dict[str, object], epochs: list[object] = epochs, stop: int = stop) -> None:
-            epochs.append(record)
-            if len(epochs) == stop:
-                raise Interrupted
-
-        run.job.watcher.epoch = interrupt  # type: ignore[method-assign, assignment]
-        with pytest.raises(Interrupted):
-            run.execute()
-        resumed = make_run(technique, make, folder=tmp_path / str(stop), resume=True, epochs=3).execute()
-        for name, value in trained().state_dict().items():
-            assert torch.equal(value, resumed.state_dict()[name]), name
-
-
 def fresh(**settings: object) -> TextClassifier:
     return tiny("bigru", technique="fresh", seed=3, epochs=2, settings={**SMALL, **settings})
 

@@ -9,26 +9,22 @@ import torch
 from contract.tiny import assert_close
 from steadygaze.core.maths.distributions import cross_entropy
 from steadygaze.techniques.seat import Seat
-from steadygaze.techniques.technique import CachedTargets
-from techniques.byhand import assert_gradient, by_hand, handed, loss, real_model, record_calls, texts
+from techniques.byhand import (
+    assert_gradient,
+    by_hand,
+    even,
+    frozen,
+    handed,
+    loss,
+    real_model,
+    record_calls,
+    texts,
+)
 from training.toys import make_model, make_run, weights
 
 LN3 = math.log(3)
 WORDS = [(LN3, 4 * LN3), (0, 0)]
 """Weights (¾, ¼), z = (0, 3 ln 3), p = (1/28, 27/28)."""
-
-
-def even(model):
-    """The same model with a constant scorer."""
-    other = copy.deepcopy(model)
-    with torch.no_grad():
-        for parameter in other.scorer.parameters():
-            parameter.zero_()
-    return other
-
-
-def frozen(model):
-    return copy.deepcopy(model).eval().requires_grad_(False)
 
 
 @pytest.mark.parametrize("variant", ["paper", "joint"])
@@ -86,22 +82,6 @@ def test_hidden_states_come_from_memory_and_are_the_encoders():
     assert "hidden" not in joint.cache_targets({"reference": frozen(reference)}, batch).tokens
     joint.loss(model, batch, handed(joint, model, batch, models={"reference": frozen(reference)}))
     assert len(calls) == 1
-
-
-@pytest.mark.parametrize("variant", ["paper", "joint"])
-@pytest.mark.parametrize("lost", [{"hidden"}, {"hidden", "weights"}])
-def test_what_was_too_large_to_be_kept_is_made_anew(variant, lost):
-    reference, batch = real_model()
-    technique, model = Seat(variant=variant), even(reference)
-    inputs = handed(technique, model, batch, models={"reference": frozen(reference)})
-    less = CachedTargets(
-        inputs.cached_targets.texts, {name: v for name, v in inputs.cached_targets.tokens.items() if name not in lost}
-    )
-    kept, anew = (
-        technique.loss(model, batch, type(inputs)(inputs.models, cached_targets=m))
-        for m in (inputs.cached_targets, less)
-    )
-    assert_close(anew, kept)
 
 
 def changed(before, after) -> set[str]:

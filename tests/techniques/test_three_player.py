@@ -188,15 +188,6 @@ def test_evaluation_draws_nothing_and_keeps_the_share():
     assert torch.equal(coins.selected, coins.probability > 0.5)
 
 
-def test_the_baseline_is_the_mean_cost_of_the_last_two_hundred_batches():
-    technique = ThreePlayer()
-    assert technique.baseline == 0
-    for number in range(250):
-        technique = technique.after_step({"cost": torch.tensor([number, number + 1.0])})
-    assert len(technique.costs) == 200
-    assert technique.baseline == pytest.approx(sum(n + 0.5 for n in range(50, 250)) / 200)
-
-
 @pytest.mark.slow
 def test_it_learns_the_labels_and_leaves_no_information_in_the_rest():
     """Whether word 1 is among a text's words; half of the words may be read.  Guessing costs ln 2 = .69."""

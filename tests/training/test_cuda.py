@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -167,14 +167,11 @@ def test_dropout_of_a_transformer_changes_with_every_replay_and_depends_on_the_s
 def runs(
     gpu: Accelerator, kind: str, folder: Path, watchers: Sequence[Recorder] = (), resume: bool = False
 ) -> list[TrainingRun]:
-    made = []
-    for seed in (0, 1):
-        own = folder / str(seed)
-        own.mkdir(parents=True, exist_ok=True)
-        watcher = watchers[seed] if watchers else None
-        options = {"data": DATA, "validation": DATA, "folder": own, "resume": resume, "epochs": 3}
-        made.append(make_run(Vanilla(), MODELS[kind], seed=seed, watcher=watcher, accelerate=gpu, **options))
-    return made
+    options = {"data": DATA, "validation": DATA, "resume": resume, "epochs": 3, "accelerate": gpu}
+    return [
+        make_run(Vanilla(), MODELS[kind], seed=seed, watcher=watcher, folder=folder / str(seed), **options)
+        for seed, watcher in zip_longest((0, 1), watchers)
+    ]
 
 
 @pytest.mark.parametrize("stop", [{"epochs": 1}, {"steps": 9}], ids=str)

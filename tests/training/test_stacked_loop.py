@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,17 +34,8 @@ from steadygaze.training.technique_loop import TechniqueLoop
 from steadygaze.training.training_run import TrainingRun, execute_together
 from training.toys import TOYS, WORDS, Recorder, corpus, make_run, model_for, outcome, weights
 
-STATIC = [
-    "vanilla",
-    "word-at",
-    "word-iat",
-    "attention-at",
-    "attention-rp",
-    "attention-iat",
-    "seat",
-    "anchored",
-    "adversary",
-]
+ON_SCORES = ["attention-at", "attention-rp", "attention-iat"]
+STATIC = ["vanilla", "word-at", "word-iat", *ON_SCORES, "seat", "anchored", "adversary"]
 EXACT = {"dtype": torch.float64, "dropout": 0.0}
 SMOOTH = {"seat": {"overlap": 0.0}, "anchored": {"overlap": 0.0}}
 """Settings without the top-k term: |w − w̃| has a kink at 0, where training starts; there rounding decides the sign."""
@@ -52,8 +44,8 @@ SMOOTH = {"seat": {"overlap": 0.0}, "anchored": {"overlap": 0.0}}
 def loop_of(technique: Technique, seed: int, data: Data, stacks: bool = True, **settings: Any) -> TechniqueLoop:
     """The last stage of a technique, ready to train; earlier stages have untrained models."""
     make = partial(model_for, technique, **EXACT)
-    run = make_run(technique, make, data=data, seed=seed, validation=data, **{"epochs": 2, **settings})
-    run.job = replace(run.job, stacks=stacks, synonyms=SYNONYMS)
+    run = make_run(technique, make, data=data, seed=seed, validation=data, stacks=stacks, **settings)
+    run.job = replace(run.job, synonyms=SYNONYMS)
     names = sorted({stage.model for stage in technique.stages(seed)} - {"model"})
     for number, name in enumerate(names):
         torch.manual_seed(seed * 100 + number)
@@ -63,10 +55,20 @@ def loop_of(technique: Technique, seed: int, data: Data, stacks: bool = True, **
     return run._loop(0, stage, state)
 
 
+def assert_same_model(model: Any, other: Any) -> None:
+    for name, value in model.state_dict().items():
+        assert_close(value, other.state_dict()[name])
+
+
 def assert_same_weights(loops: list[TechniqueLoop], others: list[TechniqueLoop]) -> None:
     for loop, other in zip(loops, others, strict=True):
-        for name, value in loop.state.model.state_dict().items():
-            assert_close(value, other.state.model.state_dict()[name])
+        assert_same_model(loop.state.model, other.state.model)
+
+
+def two_loops(technique: Technique | None = None) -> tuple[TechniqueLoop, TechniqueLoop]:
+    """The same loop twice: for the static step, and for the ordinary one."""
+    first, second = (loop_of(technique or Vanilla(), 0, corpus()) for _ in range(2))
+    return first, second
 
 
 @pytest.mark.sweep(keep=2)
@@ -198,14 +200,10 @@ def damaged_runs(
     """Runs of three seeds; the weights of some are NaN."""
     runs = []
     for seed in range(3):
-        own = None if folder is None else folder / str(seed)
-        if own is not None:
-            own.mkdir(parents=True, exist_ok=True)
         make = partial(make_damaged, partial(model_for, Vanilla(), **EXACT), seed in damaged)
-        options = {"epochs": 3, "batch_size": 8 if stacks else 4 + seed, **settings}
-        run = make_run(Vanilla(), make, data=DATA, validation=DATA, seed=seed, folder=own, resume=resume, **options)
-        run.job = replace(run.job, stacks=stacks)
-        runs.append(run)
+        options = {"epochs": 3, "batch_size": 8 if stacks else 4 + seed, "stacks": stacks, "resume": resume, **settings}
+        own = folder and folder / str(seed)
+        runs.append(make_run(Vanilla(), make, data=DATA, validation=DATA, seed=seed, folder=own, **options))
     return runs
 
 
@@ -219,8 +217,7 @@ def test_a_model_that_diverges_is_left_out_and_the_others_go_on(stacks):
     with pytest.warns(UserWarning, match=NO_MODEL):
         models = execute_together(damaged_runs([1], stacks=stacks))
     assert [model is not None for model in models] == [True, False, True]
-    for name, value in models[2].state_dict().items():
-        assert_close(value, alone.state_dict()[name])
+    assert_same_model(models[2], alone)
 
 
 def test_models_go_on_if_the_diverged_one_was_trained_alone_after_a_lack_of_memory(monkeypatch):
@@ -255,8 +252,7 @@ def test_a_resumed_run_knows_which_model_diverged(stacks, tmp_path, monkeypatch)
     assert sorted(trained) == [0, 2]
     assert models[1] is None
     for number in (0, 2):
-        for name, value in models[number].state_dict().items():
-            assert_close(value, whole[number].state_dict()[name])
+        assert_same_model(models[number], whole[number])
     with pytest.raises(UserError, match="training diverged: the task loss is nan in epoch 1"):
         execute_together(damaged_runs([1], tmp_path / "killed", resume=True, stacks=stacks)[1:2])
     other = damaged_runs([1], tmp_path / "killed", resume=True, stacks=stacks, learning_rate=1e-4)[1:2]
@@ -285,9 +281,8 @@ def test_a_step_that_is_not_static_is_named(technique, reason):
 def consensus_run(folder: Path | None = None, watcher: Recorder | None = None) -> TrainingRun:
     technique = TECHNIQUES["consensus"](teachers=3)
     make = partial(model_for, technique, **EXACT)
-    run = make_run(technique, make, folder=folder, resume=folder is not None, watcher=watcher, validation=corpus(12, 1))
-    run.job = replace(run.job, stacks=True)
-    return run
+    options = {"resume": folder is not None, "validation": corpus(12, 1), "stacks": True}
+    return make_run(technique, make, folder=folder, watcher=watcher, **options)
 
 
 def test_teachers_are_trained_at_once_and_each_equals_its_own_run():
@@ -296,11 +291,9 @@ def test_teachers_are_trained_at_once_and_each_equals_its_own_run():
     stages = [record["stage"] for record in run.history]
     assert stages == [f"teacher {i} of 3" for i in (1, 2, 3) for _ in range(2)] + ["student"] * 2
     for seed in range(3):
-        alone = make_run(Vanilla(), partial(model_for, Vanilla(), **EXACT), seed=seed, validation=corpus(12, 1))
-        alone.job = replace(alone.job, stacks=True)
-        model = alone.execute()
-        for name, value in model.state_dict().items():
-            assert_close(value, run.models[f"teacher-{seed}"].state_dict()[name])
+        make = partial(model_for, Vanilla(), **EXACT)
+        alone = make_run(Vanilla(), make, seed=seed, validation=corpus(12, 1), stacks=True)
+        assert_same_model(alone.execute(), run.models[f"teacher-{seed}"])
 
 
 @pytest.mark.sweep(keep=("2",))
@@ -312,10 +305,9 @@ def test_a_run_with_stacked_teachers_resumes_after_any_epoch(epochs, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         consensus_run(tmp_path, Recorder(epochs=epochs)).execute()
     model = resumed.execute()
-    for name, value in model.state_dict().items():
-        assert_close(value, expected.state_dict()[name])
-    assert [record["stage"] for record in resumed.history] == [record["stage"] for record in whole.history]
-    assert [record["epoch"] for record in resumed.history] == [record["epoch"] for record in whole.history]
+    assert_same_model(model, expected)
+    epochs_of = [[(record["stage"], record["epoch"]) for record in run.history] for run in (resumed, whole)]
+    assert epochs_of[0] == epochs_of[1]
     if epochs in (3, 6, 7):  # all teachers at the same epoch
         assert weights(model) == weights(expected)
 
@@ -356,9 +348,8 @@ def test_a_diverged_teacher_is_left_out():
 
 def test_a_run_resumes_without_its_diverged_teacher(tmp_path):
     with pytest.warns(UserWarning, match="teacher 1 of 3, seed 0"), pytest.raises(KeyboardInterrupt):
-        with_damaged_teacher(
-            consensus_run(tmp_path, Recorder(epochs=5))
-        ).execute()  # two teachers of two epochs, and one of the student
+        # two teachers of two epochs, and one epoch of the student
+        with_damaged_teacher(consensus_run(tmp_path, Recorder(epochs=5))).execute()
     resumed = with_damaged_teacher(consensus_run(tmp_path))
     with pytest.warns(UserWarning, match="teacher 1 of 3, seed 0"):
         resumed.execute()
@@ -371,16 +362,14 @@ def test_a_technique_that_cannot_be_stacked_is_reported_once_with_the_reason():
             messages.append(message)
 
     messages: list[str] = []
-    run = make_run(TOYS["anneal"], watcher=Talkative())
-    run.job = replace(run.job, stacks=True)
-    run.execute()
+    make_run(TOYS["anneal"], watcher=Talkative(), stacks=True).execute()
     assert messages == ["Anneal trains without CUDA graphs: its settings change with every step"]
 
 
 def test_a_driver_without_graphs_trains_without_them_and_reports_it_once(monkeypatch):
     """On a CPU, torch cannot capture a graph."""
     messages: list[str] = []
-    static, ordinary = (loop_of(Vanilla(), 0, corpus()) for _ in range(2))
+    static, ordinary = two_loops()
     monkeypatch.setattr(static.watcher, "detail", messages.append)
     StackedLoop([static], graphs=True).execute()
     ordinary.execute()
@@ -392,7 +381,7 @@ def test_a_driver_without_graphs_trains_without_them_and_reports_it_once(monkeyp
 def test_a_step_that_cannot_be_captured_is_found_before_training(monkeypatch):
     """On a GPU, torch raises this error in the rehearsal if the loss reads a number from the device."""
     messages: list[str] = []
-    static, ordinary = (loop_of(Vanilla(), 0, corpus()) for _ in range(2))
+    static, ordinary = two_loops()
     monkeypatch.setattr(static.watcher, "detail", messages.append)
     forbidden: list[bool] = []
 
@@ -448,19 +437,11 @@ DROPOUT_KINDS = ["stack", "several players", pytest.param("transformer", marks=p
 def dropout_runs(
     kind: str, seeds: Sequence[int], folder: Path | None = None, watchers: Sequence[Recorder] = (), resume: bool = False
 ) -> list[TrainingRun]:
-    runs = []
-    technique, make = WITH_DROPOUT[kind]
-    for number, seed in enumerate(seeds):
-        own = None if folder is None else folder / str(seed)
-        if own is not None:
-            own.mkdir(parents=True, exist_ok=True)
-        watcher = watchers[number] if watchers else None
-        run = make_run(
-            technique, make, data=DATA, validation=DATA, seed=seed, folder=own, resume=resume, watcher=watcher
-        )
-        run.job = replace(run.job, stacks=True)
-        runs.append(run)
-    return runs
+    options = {"data": DATA, "validation": DATA, "resume": resume, "stacks": True}
+    return [
+        make_run(*WITH_DROPOUT[kind], seed=seed, folder=folder and folder / str(seed), watcher=watcher, **options)
+        for seed, watcher in zip_longest(seeds, watchers)
+    ]
 
 
 @pytest.mark.parametrize("kind", DROPOUT_KINDS)
@@ -468,9 +449,8 @@ def test_dropout_of_a_model_does_not_depend_on_the_models_trained_with_it(kind):
     three = execute_together(dropout_runs(kind, (0, 1, 2)))
     two = execute_together(dropout_runs(kind, (1, 2)))
     (alone,) = execute_together(dropout_runs(kind, (1,)))
-    for name, value in alone.state_dict().items():
-        assert_close(value, three[1].state_dict()[name])
-        assert_close(value, two[0].state_dict()[name])
+    assert_same_model(alone, three[1])
+    assert_same_model(alone, two[0])
     without, *_ = execute_together([run_without_dropout(kind)])
     assert not torch.allclose(next(without.parameters()), next(alone.parameters()), atol=1e-4)
 
@@ -500,21 +480,19 @@ def test_models_with_dropout_resume_as_if_not_interrupted(kind, tmp_path):
         execute_together(dropout_runs(kind, (0, 1), tmp_path / "killed", watchers))
     resumed = execute_together(dropout_runs(kind, (0, 1), tmp_path / "killed", resume=True))
     for model, expected in zip(resumed, whole, strict=True):
-        for name, value in model.state_dict().items():
-            assert_close(value, expected.state_dict()[name])
+        assert_same_model(model, expected)
 
 
 @pytest.mark.parametrize("name", ["vanilla", "attention-at", "word-at"])
 def test_a_transformer_trains_as_in_the_ordinary_loop(name):
     technique, data, loops = TECHNIQUES[name](), corpus(), []
     for _ in range(2):
-        run = make_run(technique, partial(make_transformer, 0.0), data=data, validation=data, epochs=1)
+        run = make_run(technique, partial(make_transformer, 0.0), data=data, validation=data, epochs=1, stacks=True)
         stage = technique.stages(0)[-1]
         loops.append(run._loop(0, stage, run._begin(stage, (0, 0))))
     ordinary, static = loops
     assert why_not_static(static) is None
     assert not can_stack([static, static])
-    static.job = ordinary.job = replace(static.job, stacks=True)
     ordinary.execute()
     StackedLoop([static]).execute()
     assert_same_weights([ordinary], [static])
@@ -524,11 +502,8 @@ def test_graphs_can_be_switched_off():
     job = loop_of(Vanilla(), 0, corpus()).job
     gpu = SimpleNamespace(device=torch.device("cuda"))
     on, off = (replace(job, stacks=None, accelerator=gpu, training=Training(cuda_graphs=x)) for x in (True, False))
-    assert (on.uses_stacks, off.uses_stacks, replace(on, accelerator=job.accelerator).uses_stacks) == (
-        True,
-        False,
-        False,
-    )
+    jobs = (on, off, replace(on, accelerator=job.accelerator))
+    assert [each.uses_stacks for each in jobs] == [True, False, False]
 
 
 @pytest.mark.parametrize("stacks", [True, False])
@@ -640,7 +615,7 @@ def test_a_step_leaves_no_gradients(count):
 
 def test_a_capture_that_fails_after_the_backward_pass_has_no_effect(monkeypatch):
     """As on a GPU with too little memory: the gradients of the capture are not used."""
-    static, ordinary = (loop_of(Vanilla(), 0, corpus()) for _ in range(2))
+    static, ordinary = two_loops()
     stack = StackedLoop([static], graphs=True)
 
     def fail(_: StackedLoop) -> None:
@@ -674,7 +649,7 @@ class Probed(Vanilla):
 
 
 def test_auxiliary_networks_train_as_in_the_ordinary_loop():
-    static, ordinary = (loop_of(Probed(), 0, corpus()) for _ in range(2))
+    static, ordinary = two_loops(Probed())
     stack = StackedLoop([static])
     stack.rehearse()
     stack.execute()

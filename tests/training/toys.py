@@ -79,16 +79,18 @@ def make_run(
     accelerate: Accelerator | None = None,
     teacher_cache: Path | None = None,
     models: dict[str, Classifier] | None = None,
+    stacks: bool | None = None,
     **training: Any,
 ) -> TrainingRun:
     how = Training(**{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **training})
     accelerate = accelerate or Accelerator(cpu=True)
     train, held_out = data or corpus(TRAINED_TEXTS), validation or corpus(8, seed=1)
-    job = TrainingJob(train, held_out, how, accelerate, watcher or SilentWatcher())
+    job = TrainingJob(train, held_out, how, accelerate, watcher or SilentWatcher(), stacks=stacks)
     run = TrainingRun(technique, make, job, seed, models=models or {})
     if teacher_cache is not None:
         run.teacher_cache = TeacherCache(teacher_cache, {"data": "toy", "training": dataclasses.asdict(how)})
     if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
         identity = {"seed": seed, "technique": dataclasses.asdict(technique), "training": dataclasses.asdict(how)}
         run.checkpoint = Checkpoint(folder, identity, resume)
     return run

@@ -1,6 +1,5 @@
 """Texts -> Explanations: in order, on the user's own characters, whatever batch they came in."""
 
-import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -76,18 +75,6 @@ def test_weights_stand_on_the_words_they_belong_to():
     ]
 
 
-def test_a_text_gets_the_same_explanation_again_and_in_any_company(monkeypatch):
-    model, tokenizer = words()
-    explanations = explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION)
-    assert explain_texts(model, tokenizer, NAMES, TEXTS, None, ATTENTION) == explanations
-    monkeypatch.setattr("steadygaze.models.inference.BATCH", 2)
-    for explanation, other in zip(
-        explain_texts(model, tokenizer, NAMES, TEXTS[::-1], None, ATTENTION), explanations[::-1], strict=True
-    ):
-        assert (explanation.tokens, explanation.spans, explanation.label) == (other.tokens, other.spans, other.label)
-        np.testing.assert_allclose(explanation.weights, other.weights, atol=1e-5)
-
-
 def test_the_explained_class_is_passed_on_by_its_position():
     model, tokenizer = words()
     explainer = Ordinal()
@@ -96,16 +83,6 @@ def test_the_explained_class_is_passed_on_by_its_position():
     )
     assert explainer.targets == [[2, 2]]
     assert [explanation.target for explanation in explanations] == ["positive"] * 2
-
-
-def test_the_question_of_each_text_is_read_with_it():
-    model, tokenizer = words(pair=True)
-    query = ["witty movie", "Dull", "not a", "Dull", "noir"]
-    explanations = explain_texts(model, tokenizer, NAMES, TEXTS, query, ATTENTION)
-    assert [explanation.question for explanation in explanations] == query
-    other = explain_texts(model, tokenizer, NAMES, TEXTS, query[::-1], ATTENTION)
-    assert explanations[0].probabilities != other[0].probabilities
-    assert explanations[2].probabilities == pytest.approx(other[2].probabilities, abs=1e-5)
 
 
 def test_a_truncated_text_reports_how_far_it_was_read():

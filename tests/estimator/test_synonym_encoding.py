@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -21,7 +20,6 @@ from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.estimator import fit_plan
 from steadygaze.estimator.model_folder import read_tokenizer
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.training.technique_loop import TechniqueLoop
 
 TABLE = {"good": ["fine", "splendid"], "film": ["movie"], "bad": ["dreadful"]}
 QUESTIONS = ["was the movie good ?", "a lousy plot"]
@@ -256,25 +254,6 @@ def test_a_run_is_resumed_with_the_same_groups_only(tmp_path: Path) -> None:
     tiny(synonym_groups=GROUPS).fit(TEXTS, LABELS, checkpoint=tmp_path)
     with pytest.raises(UserError, match="synonym_groups"):
         tiny().fit(TEXTS, LABELS, checkpoint=tmp_path, resume=True)
-
-
-def test_a_resumed_run_has_the_weights_of_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = tiny(synonym_groups=GROUPS, epochs=3).fit(TEXTS, LABELS, checkpoint=tmp_path / "whole")
-    start_epoch = TechniqueLoop.start_epoch
-
-    def interrupt(loop: TechniqueLoop) -> None:
-        if loop.state.epoch == 1:
-            raise KeyboardInterrupt
-        start_epoch(loop)
-
-    monkeypatch.setattr(TechniqueLoop, "start_epoch", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        tiny(synonym_groups=GROUPS, epochs=3).fit(TEXTS, LABELS, checkpoint=tmp_path / "run")
-    monkeypatch.setattr(TechniqueLoop, "start_epoch", start_epoch)
-    resumed = tiny(synonym_groups=GROUPS, epochs=3).fit(TEXTS, LABELS, checkpoint=tmp_path / "run", resume=True)
-    expected = whole.stored_.model.state_dict()
-    assert len(resumed.history_) == len(whole.history_) > 1
-    assert all(torch.equal(value, expected[name]) for name, value in resumed.stored_.model.state_dict().items())
 
 
 def test_models_of_several_seeds_share_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:

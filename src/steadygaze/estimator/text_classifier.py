@@ -1,8 +1,8 @@
 """TextClassifier: a scikit-learn estimator with `explain`."""
 
-import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,6 +43,7 @@ from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import ProgressBar, SilentWatcher, Watcher, is_interactive
 
 
+@dataclass(eq=False, repr=False)
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A text classifier with explanations.
 
@@ -112,40 +113,22 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ('a', 'good', 'film')
     """
 
-    def __init__(
-        self,
-        encoder: str = "bilstm",
-        technique: str | Technique = "vanilla",
-        *,
-        seed: int = 0,
-        epochs: int | None = None,
-        vectors: str | Path | None = None,
-        settings: dict[str, Any] | None = None,
-        batch_size: int | None = None,
-        max_length: int | None = None,
-        class_weight: str | dict[Label, float] | None = None,
-        synonym_groups: str | Path | SynonymGroups | Mapping[str, Sequence[str]] | None = None,
-        device: str = "auto",
-        random_state: int | None = None,
-        verbose: bool | int | None = None,
-        n_seeds: int = 1,
-        track: str | None = None,
-    ) -> None:
-        self.encoder = encoder
-        self.technique = technique
-        self.seed = seed
-        self.epochs = epochs
-        self.vectors = vectors
-        self.settings = settings
-        self.batch_size = batch_size
-        self.max_length = max_length
-        self.class_weight = class_weight
-        self.synonym_groups = synonym_groups
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.n_seeds = n_seeds
-        self.track = track
+    encoder: str = "bilstm"
+    technique: str | Technique = "vanilla"
+    _: KW_ONLY
+    seed: int = 0
+    epochs: int | None = None
+    vectors: str | Path | None = None
+    settings: dict[str, Any] | None = None
+    batch_size: int | None = None
+    max_length: int | None = None
+    class_weight: str | dict[Label, float] | None = None
+    synonym_groups: str | Path | SynonymGroups | Mapping[str, Sequence[str]] | None = None
+    device: str = "auto"
+    random_state: int | None = None
+    verbose: bool | int | None = None
+    n_seeds: int = 1
+    track: str | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters.
@@ -249,7 +232,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seeds = consecutive_seeds(config.seed, self.n_seeds)
         requests = [
             fit.FitRequest(
-                dataclasses.replace(config, seed=seed),
+                replace(config, seed=seed),
                 checkpoints if len(seeds) == 1 else checkpoints.of_seed(seed),
                 references(reference),
             )

@@ -8,8 +8,6 @@ from captum.attr import IntegratedGradients as Direct
 
 from contract.tiny import CLASSES, assert_close, batch, cached_classifier, classifier, split
 from explainers.worked import WORTH, Line, row, texts
-from steadygaze.core.errors import UserError
-from steadygaze.core.settings import build
 from steadygaze.explainers import gradient
 from steadygaze.explainers.gradient import IntegratedGradients
 
@@ -88,8 +86,3 @@ def test_single_precision_is_enough():
     model, words = classifier("bilstm"), batch(split())
     exact = IntegratedGradients().explain(model, words).weights
     torch.testing.assert_close(IntegratedGradients().explain(model.float(), words).weights, exact, rtol=0, atol=1e-6)
-
-
-def test_a_number_of_steps_that_makes_no_sense_is_refused():
-    with pytest.raises(UserError, match="'steps'"):
-        build(IntegratedGradients, {"steps": 0})

@@ -1,20 +1,15 @@
 """KernelSHAP: Shapley values by their definition, additive to the last digit, near Captum's where both draw."""
 
 import math
-from itertools import permutations
 
 import numpy as np
 import pytest
 import torch
 from captum._utils.models.linear_model import SkLearnLinearRegression
-from captum.attr import LimeBase
 
-import steadygaze as sg
 from contract.tiny import CLASSES, batch, cached_classifier, split
-from explainers.worked import WORTH, Line, game, random_texts, row, subsets_of, texts
-from steadygaze.core.errors import UserError
+from explainers.worked import WORTH, Line, captum_weights, game, random_texts, row, subsets_of, texts
 from steadygaze.core.random_key import RandomKey
-from steadygaze.core.settings import build
 from steadygaze.explainers import word_deletion as module
 from steadygaze.explainers.kernel_shap import KernelShap, coalitions, values
 
@@ -55,16 +50,6 @@ def test_texts_of_up_to_six_words_get_their_shapley_values(encoder):
         np.testing.assert_allclose(result[place][words.mask[place]].numpy(), expected, rtol=0, atol=1e-9)
 
 
-def test_the_definition_above_is_the_mean_over_all_orders():
-    value = game(cached_classifier("bilstm"), random_texts(4), 0)
-    orders = list(permutations(range(4)))
-    means = [
-        sum(value(frozenset(o[: o.index(t) + 1])) - value(frozenset(o[: o.index(t)])) for o in orders) / len(orders)
-        for t in range(4)
-    ]
-    np.testing.assert_allclose(shapley(value, 4), means, atol=1e-12)
-
-
 @pytest.mark.parametrize("lengths", [(1,), (3, 1, 6), (20, 12, 1), (70,)])
 def test_the_weights_of_a_text_sum_to_what_all_its_words_change(lengths):
     """Short texts, which are enumerated, and long ones, which are not: the sum is exact in both."""
@@ -99,21 +84,8 @@ def test_captum_solves_the_same_subsets_to_the_same_values():
     drawn = coalitions(words, 200, RandomKey(0).child(2))
     value, weight = game(model, words, 1), iter([1e6, 1e6, *(200 * drawn.share[0]).tolist()])
 
-    def one_by_one(_, **__):
-        yield torch.ones(1, 11)
-        yield torch.zeros(1, 11)
-        yield from (kept.unsqueeze(0).float() for kept in drawn.masks[0])
-
-    base = LimeBase(
-        lambda z: torch.tensor([value(frozenset(mask.nonzero().flatten().tolist())) for mask in z]),
-        SkLearnLinearRegression(),
-        lambda *_: next(weight),
-        one_by_one,
-        True,
-        lambda z, *_: z,
-        None,
-    )
-    theirs = base.attribute(torch.ones(1, 11), n_samples=202).flatten()
+    subsets = torch.cat([torch.ones(1, 11), torch.zeros(1, 11), drawn.masks[0].float()])
+    theirs = captum_weights(value, subsets, SkLearnLinearRegression(), lambda *_: next(weight))
     torch.testing.assert_close(result, theirs.double(), rtol=1e-2, atol=2e-5)
 
 
@@ -147,18 +119,3 @@ def test_words_that_no_coalition_separates_are_solved():
         torch.ones(1, 3) > 0,
     )
     torch.testing.assert_close(result, torch.tensor([[1.0, 2.0, 2.0]]).double(), rtol=0, atol=1e-5)
-
-
-def test_too_few_samples_are_refused():
-    with pytest.raises(UserError, match="'samples'"):
-        build(KernelShap, {"samples": 10})
-
-
-@pytest.mark.parametrize("explainer", ["kernel-shap", "lime", "random"])
-def test_a_negative_seed_is_refused(explainer):
-    def model(texts):
-        return [[0.4, 0.6] for _ in texts]
-
-    for options in ({"seed": -1}, {"settings": {"seed": -1}}):
-        with pytest.raises(UserError, match="seed"):
-            sg.explain(model, "a fine film", explainer=explainer, classes=["no", "yes"], **options)

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 import torch
 from captum._utils.models.linear_model import SkLearnRidge
-from captum.attr import LimeBase
 from sklearn.linear_model import Ridge
 
 from contract.tiny import assert_close, batch, cached_classifier, split
-from explainers.worked import WORTH, Line, game, random_texts, row, subsets_of, texts
-from steadygaze.core.errors import UserError
+from explainers.worked import WORTH, Line, captum_weights, game, random_texts, row, subsets_of, texts
 from steadygaze.core.random_key import RandomKey
-from steadygaze.core.settings import build
 from steadygaze.explainers.lime import Lime, regression, subsets
 from steadygaze.perturbations.word_removal import take_rows
 
@@ -58,35 +55,11 @@ def test_captum_makes_the_same_line_of_the_same_subsets_of_a_long_text():
     drawn = subsets(words, lambda k, _: torch.ones_like(k), 200, RandomKey(0).child(1)).masks[0]
     value = game(model, words, 2)
 
-    def one_by_one(_, **__):
-        yield from (kept.unsqueeze(0).double() for kept in drawn)
+    def near(_, __, z):
+        return math.exp(-((1 - math.sqrt(z.sum().item() / 12)) ** 2) / 0.125)
 
-    base = LimeBase(
-        lambda z: torch.tensor([value(frozenset(mask.nonzero().flatten().tolist())) for mask in z]),
-        SkLearnRidge(alpha=1.0),
-        lambda _, __, z: math.exp(-((1 - math.sqrt(z.sum().item() / 12)) ** 2) / 0.125),
-        one_by_one,
-        True,
-        lambda z, *_: z,
-        None,
-    )
-    theirs = base.attribute(torch.ones(1, 12), n_samples=200).flatten()
+    theirs = captum_weights(value, drawn.double(), SkLearnRidge(alpha=1.0), near)
     torch.testing.assert_close(result, theirs.double(), rtol=1e-3, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_the_words_that_decide_weigh_most_in_a_model_that_is_no_line():
-    """The top word of a text is the one whose removal changes the prediction most, by enumeration."""
-    model, words = cached_classifier("average"), random_texts(6, 5)
-    result = Lime().explain(model, words).weights
-    for place in range(2):
-        text, n = row(words, place), int(words.mask[place].sum())
-        value = game(model, text, int(model(words).logits[place].argmax()))
-        kept = subsets_of(n)
-        means = [np.mean([value(some | {t}) - value(some - {t}) for some in kept]) for t in range(n)]
-        mine = result[place][words.mask[place]].numpy()
-        assert np.argmax(np.abs(mine)) == np.argmax(np.abs(means))
-        assert np.corrcoef(mine, means)[0, 1] > 0.95
 
 
 def test_a_long_text_gets_the_same_again_and_in_any_company():
@@ -116,9 +89,3 @@ def test_a_place_that_never_varies_gets_nothing():
         regression(z, torch.tensor([[3.0, 1.0]]).double(), torch.ones(1, 2).double(), 0.0),
         torch.tensor([[2.0, 0.0]]).double(),
     )
-
-
-def test_settings_that_make_no_sense_are_refused():
-    for wrong in ({"samples": 3}, {"width": 0.0}, {"ridge": -1.0}):
-        with pytest.raises(UserError, match=f"'{next(iter(wrong))}'"):
-            build(Lime, wrong)

@@ -34,10 +34,17 @@ def test_every_text_is_in_one_pass_with_texts_of_similar_length():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "most"),
-    [("lime", {"samples": 3_000_000}, 100_000), ("kernel-shap", {"samples": 3_000_000}, 100_000),
-     ("integrated-gradients", {"steps": 1_000_000}, 10_000)],
-)  # fmt: skip
-def test_a_number_of_readings_that_would_take_days_is_refused(name, value, most):
-    with pytest.raises(UserError, match=f"should be less than or equal to {most}"):
-        build(EXPLAINERS[name], value)
+    ("name", "setting", "values"),
+    [
+        ("lime", "samples", (3, 3_000_000)),
+        ("lime", "width", (0.0,)),
+        ("lime", "ridge", (-1.0,)),
+        ("kernel-shap", "samples", (10, 3_000_000)),
+        ("integrated-gradients", "steps", (0, 1_000_000)),
+        *((name, "seed", (-1,)) for name in ("kernel-shap", "lime", "random")),
+    ],
+)
+def test_settings_out_of_range_are_refused(name, setting, values):
+    for value in values:
+        with pytest.raises(UserError, match=f"'{setting}'"):
+            build(EXPLAINERS[name], {setting: value})

@@ -1,10 +1,12 @@
 """Models whose explanations are known: a straight line of a bag of words, and whatever is small enough to enumerate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from types import SimpleNamespace
+from typing import Any
 
 import torch
+from captum.attr import LimeBase
 from torch import Tensor
 
 from contract.tiny import batch, split
@@ -71,6 +73,26 @@ def game(model: Model, text: Batch, aim: int) -> Callable[[frozenset[int]], floa
         return float(logits.double().softmax(-1)[0, aim])
 
     return value
+
+
+def captum_weights(
+    value: Callable[[frozenset[int]], float], subsets: Tensor, line: Any, weight: Callable[..., float]
+) -> Tensor:
+    """The weights by Captum from these subsets.  (S,n) -> (n,)"""
+
+    def one_by_one(*_: Any, **__: Any) -> Iterator[Tensor]:
+        yield from subsets.unsqueeze(1)
+
+    base = LimeBase(
+        lambda z: torch.tensor([value(frozenset(mask.nonzero().flatten().tolist())) for mask in z]),
+        line,
+        weight,
+        one_by_one,
+        True,
+        lambda z, *_: z,
+        None,
+    )
+    return base.attribute(torch.ones(1, subsets.shape[1]), n_samples=len(subsets)).flatten()
 
 
 def subsets_of(words: int) -> list[frozenset[int]]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.maths import k_subset
-from steadygaze.core.maths.label_leakage import class_balanced_accuracy, hits, independent_reader_accuracy, leakage_gap
+from steadygaze.core.maths.label_leakage import class_balanced_accuracy, independent_reader_accuracy, leakage_gap
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.learned.independent_reader import DRAWS, ReaderFit, read, uniform_subsets
 from steadygaze.explainers.learned.l2x import InputBatch
@@ -112,8 +112,3 @@ def test_each_predicted_class_counts_alike_in_a_balanced_mean() -> None:
     assert float(result.nanmean()) == 0.5
     assert result.isnan().tolist() == [False, False, False, False, True]
     assert torch.equal(class_balanced_accuracy(torch.ones(3), torch.zeros(3)), torch.ones(3))
-
-
-def test_classes_that_share_the_highest_score_share_the_hit():
-    scores = torch.tensor([[0.2, 0.8, 0.0], [0.4, 0.4, 0.2], [1.0, 1.0, 1.0], [0.4, 0.4, 0.2]])
-    assert hits(scores, torch.tensor([1, 0, 2, 2])).tolist() == pytest.approx([1, 1 / 2, 1 / 3, 0])

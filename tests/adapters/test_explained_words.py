@@ -4,7 +4,8 @@ The reference is the transformers library itself, called with ids without the su
 """
 
 import math
-from itertools import combinations
+from functools import cache
+from itertools import chain, combinations
 
 import numpy as np
 import pytest
@@ -22,24 +23,37 @@ from steadygaze.explainers.lime import Lime
 TEXT = "A good, unbelievable film!"
 WORDS = [[4], [5], [19], [13, 14, 15], [6], [17]]
 """Ids of the pieces of each word: "unbelievable" is three of them."""
+PAIR = ("A good film", "was unbelievable bad?")
+QUESTION_WORDS = [[9], [13, 14, 15], [7], [18]]
 NAMES = ("A", "good", ",", "unbelievable", "film", "!")
 
 
-@pytest.fixture(scope="module")
-def plain():
-    """(probabilities of a text of these words, the predicted class): by the network alone."""
-    model = network("bert").double()
-    ids = tokenizer("bert")(TEXT)["input_ids"]
-    assert ids == [2, *(piece for word in WORDS for piece in word), 3]
+@cache
+def own_network():
+    return network("bert").double()
 
-    def probabilities(kept):
-        row = torch.tensor([[2, *(piece for i in kept for piece in WORDS[i]), 3]])
-        with torch.no_grad():
-            return model(input_ids=row).logits[0].softmax(-1)
 
-    whole = probabilities(range(len(WORDS)))
-    aim = int(whole.argmax())
-    return lambda kept: float(probabilities(sorted(kept))[aim])
+def probabilities(words, question=None):
+    """By the network alone, of the ids of these words and of those of a question."""
+    ids = [2, *chain.from_iterable(words), 3]
+    kinds = [0] * len(ids)
+    if question is not None:
+        ids += [*chain.from_iterable(question), 3]
+        kinds += [1] * (len(ids) - len(kinds))
+    with torch.no_grad():
+        output = own_network()(input_ids=torch.tensor([ids]), token_type_ids=torch.tensor([kinds]))
+    return output.logits[0].softmax(-1)
+
+
+def plain(kept):
+    """The probability of the predicted class, of a text of these words."""
+    return float(probabilities([WORDS[i] for i in sorted(kept)])[probabilities(WORDS).argmax()])
+
+
+def test_the_library_has_the_same_ids():
+    pair = [2, 4, 5, 6, 3, *chain.from_iterable(QUESTION_WORDS), 3]
+    assert tokenizer("bert")(TEXT)["input_ids"] == [2, *chain.from_iterable(WORDS), 3]
+    assert tokenizer("bert")(*PAIR)["input_ids"] == pair
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +68,7 @@ def explained(adapter, explainer, granularity="word"):
     return result
 
 
-def test_leave_one_out_of_a_word_is_what_the_text_loses_without_all_its_pieces(bert, plain):
+def test_leave_one_out_of_a_word_is_what_the_text_loses_without_all_its_pieces(bert):
     result = explained(bert, "leave-one-out")
     everything = set(range(len(WORDS)))
     assert result.tokens == NAMES
@@ -63,7 +77,7 @@ def test_leave_one_out_of_a_word_is_what_the_text_loses_without_all_its_pieces(b
     )
 
 
-def test_kernel_shap_gives_the_shapley_values_of_words(bert, plain):
+def test_kernel_shap_gives_the_shapley_values_of_words(bert):
     result, n = explained(bert, "kernel-shap"), len(WORDS)
     value = {frozenset(some): plain(some) for k in range(n + 1) for some in combinations(range(n), k)}
     exact = [
@@ -78,7 +92,7 @@ def test_kernel_shap_gives_the_shapley_values_of_words(bert, plain):
     np.testing.assert_allclose(result.weights, exact, atol=1e-8)
 
 
-def test_lime_is_a_ridge_regression_on_words(bert, plain):
+def test_lime_is_a_ridge_regression_on_words(bert):
     result, n = explained(bert, "lime"), len(WORDS)
     kept = [some for k in range(n + 1) for some in combinations(range(n), k)]
     z = np.array([[i in some for i in range(n)] for some in kept], float)
@@ -100,16 +114,9 @@ def test_explainers_that_weigh_vectors_add_up_the_pieces_of_a_word(bert, explain
 
 def test_subwords_are_removed_one_by_one_if_requested(bert):
     result = explained(bert, "leave-one-out", "piece")
-    ids = [piece for word in WORDS for piece in word]
-    model = network("bert").double()
-
-    def probabilities(kept):
-        with torch.no_grad():
-            return model(input_ids=torch.tensor([[2, *kept, 3]])).logits[0].softmax(-1)
-
-    whole = probabilities(ids)
-    aim = whole.argmax()
-    lost = [float(whole[aim] - probabilities(ids[:i] + ids[i + 1 :])[aim]) for i in range(len(ids))]
+    ids = [[piece] for word in WORDS for piece in word]
+    aim = probabilities(ids).argmax()
+    lost = [float((probabilities(ids) - probabilities(ids[:i] + ids[i + 1 :]))[aim]) for i in range(len(ids))]
     np.testing.assert_allclose(result.weights, lost, atol=1e-9)
 
 
@@ -122,30 +129,14 @@ def test_a_text_is_read_once_for_each_word_or_subset_of_words(bert, explainer, r
     assert sum(many) == 1 + readings  # the whole text first
 
 
-# --- pairs
-
-PAIR = ("A good film", "was unbelievable bad?")
-QUESTION_WEIGHTS = [[9], [13, 14, 15], [7], [18]]
-
-
 def test_both_texts_of_a_pair_are_explained_the_question_by_words_too(bert):
     """Against the network's own reading of [CLS] text [SEP] question [SEP], less one word of the question."""
     (result,) = streaming.explain(bert, iter([[PAIR]]), ExplainRequest(None, "leave-one-out"))
-    model, texts = network("bert").double(), [4, 5, 6]
-    whole = tokenizer("bert")(*PAIR)
-    assert whole["input_ids"] == [2, *texts, 3, *(piece for word in QUESTION_WEIGHTS for piece in word), 3]
-
-    def probabilities(question):
-        ids = torch.tensor([[2, *texts, 3, *(piece for word in question for piece in word), 3]])
-        kinds = torch.tensor([[0] * 5 + [1] * (ids.shape[1] - 5)])
-        with torch.no_grad():
-            return model(input_ids=ids, token_type_ids=kinds).logits[0].softmax(-1)
-
-    before = probabilities(QUESTION_WEIGHTS)
-    aim = before.argmax()
+    words, aim = WORDS[:2] + WORDS[4:5], probabilities(WORDS[:2] + WORDS[4:5], QUESTION_WORDS).argmax()
+    before = probabilities(words, QUESTION_WORDS)[aim]
     lost = [
-        float(before[aim] - probabilities(QUESTION_WEIGHTS[:i] + QUESTION_WEIGHTS[i + 1 :])[aim])
-        for i in range(len(QUESTION_WEIGHTS))
+        float(before - probabilities(words, QUESTION_WORDS[:i] + QUESTION_WORDS[i + 1 :])[aim])
+        for i in range(len(QUESTION_WORDS))
     ]
     assert result.question_tokens == ("was", "unbelievable", "bad", "?")
     np.testing.assert_allclose(result.question_weights, lost, atol=1e-9)
@@ -163,11 +154,6 @@ def test_every_explainer_but_attention_weighs_the_words_of_the_question(bert, ex
 
 def test_kernel_shap_of_a_pair_sums_to_what_all_words_of_both_change(bert):
     (result,) = streaming.explain(bert, iter([[PAIR]]), ExplainRequest(None, "kernel-shap"))
-    model = network("bert").double()
-    with torch.no_grad():
-        ids = torch.tensor([tokenizer("bert")(*PAIR)["input_ids"]])
-        kinds = torch.tensor([[0] * 5 + [1] * (ids.shape[1] - 5)])
-        whole = model(input_ids=ids, token_type_ids=kinds).logits[0].softmax(-1)
-        nothing = model(input_ids=torch.tensor([[2, 3, 3]]), token_type_ids=torch.tensor([[0, 0, 1]]))
-    gained = (whole - nothing.logits[0].softmax(-1))[whole.argmax()]
+    whole, nothing = probabilities(WORDS[:2] + WORDS[4:5], QUESTION_WORDS), probabilities([], [])
+    gained = (whole - nothing)[whole.argmax()]
     assert sum(result.weights) + sum(result.question_weights) == pytest.approx(float(gained), abs=1e-9)

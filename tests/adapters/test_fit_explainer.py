@@ -7,10 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 import steadygaze as sg
 from adapters.folders import save
@@ -112,46 +108,11 @@ def test_cxplain_can_be_fitted() -> None:
     )  # they agree on superb
 
 
-SLOW_MITIGATIONS = [pytest.param(name, marks=pytest.mark.slow) for name in ("random-pretraining", "random-query")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mitigation", ["mask-neutral", *SLOW_MITIGATIONS])
-def test_every_mitigation_can_be_applied(mitigation: str) -> None:
-    fitted = fit_explainer(
-        lexicon, texts(), k=2, mitigation=mitigation, conditioned=True, classes=CLASSES, settings=QUICK
-    )
-    assert fitted.rows[0].settings["mitigation"] == mitigation
-
-
-@pytest.mark.slow
-def test_a_scikit_learn_pipeline_is_a_black_box() -> None:
-    batch = texts()
-    pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit(batch, lexicon(batch).argmax(1))
-    fitted = fit_explainer(pipeline, batch, k=2, settings=QUICK)
-    assert share_of_found_words(fitted) > 0.9
-    assert fitted.black_box.classes == [0, 1]
-
-
 def test_a_text_classifier_is_a_black_box() -> None:
     fitted = fit_explainer(tiny.fitted(), tiny.TEXTS, k=2, settings={**QUICK, "epochs": 2})
     explained = fitted.explain(tiny.TEXTS)
     assert [explanation.label for explanation in explained] == tiny.fitted().predict(tiny.TEXTS).tolist()
     assert {sum(weight > 0 for weight in explanation.weights) for explanation in explained} == {2}
-
-
-class Keras:
-    """Called with texts it gives a tensor of single precision, and it has no classes of its own."""
-
-    def __call__(self, inputs: list[str]) -> torch.Tensor:
-        return torch.from_numpy(lexicon(inputs)).float().requires_grad_()
-
-
-@pytest.mark.slow
-def test_what_is_called_like_a_keras_model_is_a_black_box() -> None:
-    fitted = fit_explainer(Keras(), texts(), k=2, classes=CLASSES, settings=QUICK)
-    assert share_of_found_words(fitted) > 0.9
-    assert fitted.black_box.name == "Keras"
 
 
 FEW_WORDS = ["film", "cast", "good", "bad", "the", "was", "not", "unbelievable", "a"]
@@ -323,14 +284,3 @@ def test_bad_input_gets_a_sentence(arguments: dict[str, Any], why: str) -> None:
     usual = {"black_box": lexicon, "inputs": texts(40), "classes": CLASSES, "k": 2}
     with pytest.raises(UserError, match=why):
         fit_explainer(**{**usual, **arguments})
-
-
-def test_a_black_box_that_changes_the_order_of_its_classes_is_caught() -> None:
-    calls = {"many": 0}
-
-    def turns(value: list[str]) -> Any:
-        calls["many"] += 1
-        return lexicon(value) if calls["many"] == 1 else lexicon(value)[:, ::-1]
-
-    with pytest.raises(UserError, match="order of its classes"):
-        fit_explainer(turns, texts(40), k=2, classes=CLASSES, settings=QUICK)

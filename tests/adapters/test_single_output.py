@@ -231,7 +231,7 @@ def test_integers_in_a_set_are_names_of_labels():
     ],
 )
 def test_labels_that_do_not_fit_the_outputs_are_named(labels, sentence):
-    model = sg.load(Words("good", "bad", classes=["good", "bad"]))
+    model = sg.load(WORDS_MODEL)
     with pytest.raises(UserError, match=sentence):
         sg.evaluate(model, WORDS, labels, target="good")
     with pytest.raises(UserError, match=sentence):
@@ -240,7 +240,7 @@ def test_labels_that_do_not_fit_the_outputs_are_named(labels, sentence):
 
 def test_columns_of_a_data_frame_are_matched_by_name():
     pandas = pytest.importorskip("pandas")
-    model = sg.load(Words("good", "bad", classes=["good", "bad"]))
+    model = sg.load(WORDS_MODEL)
     frame = pandas.DataFrame({"bad": [0, 1, 1], "good": [1, 0, 1]})
     assert model.score(WORDS, frame) == sg.evaluate(model, WORDS, frame, target="good")["accuracy"] == 1.0
     assert model.score(WORDS, pandas.DataFrame(frame[["good", "bad"]].to_numpy())) == 1.0
@@ -250,7 +250,7 @@ def test_columns_of_a_data_frame_are_matched_by_name():
 
 
 def test_a_probability_of_one_half_is_not_a_label_anywhere():
-    model = sg.load(Words("good", "bad", classes=["good", "bad"]))
+    model = sg.load(WORDS_MODEL)
     assert model.predict(["even"]).tolist() == [[False, False]]
     assert model.score(["even"], [[0, 0]]) == 1.0
     assert sg.evaluate(model, ["even"], [[0, 0]], target="good")["accuracy"] == 1.0
@@ -259,41 +259,25 @@ def test_a_probability_of_one_half_is_not_a_label_anywhere():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
+        (lambda: multi_label().explain(TEXTS[0]), "the outputs negative, neutral, positive: choose one with target="),
+        (lambda: multi_label().explain(TEXTS[0], target="toxic"), "'toxic' is not one of them"),
+        (lambda: sg.audit(multi_label(), TEXTS), r"choose one with target='negative' \(--target negative\)"),
+        (lambda: sg.fit_explainer(multi_label(), MANY * 2), r"pass one, as in model\.for_output\('negative'\)"),
+        (lambda: sg.word_weights(multi_label(), MANY), r"choose one with target='negative' \(--target negative\)"),
+        (lambda: sg.audit(multi_label(), TEXTS, target="neutral", threshold=1), "threshold= is for regression"),
+        (lambda: sg.audit(stars, MANY, threshold="abc"), "threshold must be a finite number"),
+        (lambda: sg.audit(stars, MANY, threshold=math.nan), "threshold must be a finite number"),
+        (lambda: sg.explain(stars, "good", device="gpu"), "unknown device 'gpu'"),
+        (lambda: sg.audit(transformer(), TEXTS, target="neutral"), "target= and threshold= are for multi-label and"),
         (
-            lambda model: model.explain(TEXTS[0]),
-            "the outputs negative, neutral, positive: choose one with target=",
+            lambda: sg.evaluate(stars, ["a", "b"], [1, "many"]),
+            r"labels\[1\] is 'many'; a regression model needs",
         ),
-        (lambda model: model.explain(TEXTS[0], target="toxic"), "'toxic' is not one of them"),
-        (lambda model: sg.audit(model, TEXTS), r"choose one with target='negative' \(--target negative\)"),
-        (lambda model: sg.fit_explainer(model, MANY * 2, "l2x"), r"pass one, as in model\.for_output\('negative'\)"),
-        (lambda model: sg.word_weights(model, MANY), r"choose one with target='negative' \(--target negative\)"),
-        (lambda model: sg.audit(model, TEXTS, target="neutral", threshold=1), "threshold= is for regression"),
     ],
 )
 def test_errors_name_the_outputs_and_the_fix(call, sentence):
     with pytest.raises(UserError, match=sentence):
-        call(multi_label())
-
-
-@pytest.mark.parametrize("threshold", ["abc", math.nan])
-def test_a_threshold_is_a_number(threshold):
-    with pytest.raises(UserError, match="threshold must be a finite number"):
-        sg.audit(stars, MANY, threshold=threshold)
-
-
-def test_a_device_is_checked_for_models_in_memory():
-    with pytest.raises(UserError, match="unknown device 'gpu'"):
-        sg.explain(stars, "good", device="gpu")
-
-
-def test_classifiers_take_no_target_in_an_audit():
-    with pytest.raises(UserError, match="target= and threshold= are for multi-label and regression"):
-        sg.audit(transformer(), TEXTS, target="neutral")
-
-
-def test_labels_of_a_regression_model_must_be_numbers():
-    with pytest.raises(UserError, match=r"labels\[1\] is 'many'; a regression model needs numbers"):
-        sg.evaluate(stars, ["good", "bad"], [1, "many"])
+        call()
 
 
 def save_models_and_data():

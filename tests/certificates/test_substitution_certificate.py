@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import steadygaze as sg
-from estimator.tiny import LABELS, NOUNS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny, transformer_folder
+from certificates.brute_force import all_rewrites, mixed_texts
+from certificates.brute_force import unsure as uncertain
+from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair, tiny, transformer_folder
 from steadygaze.certificates.substitution_certificate import Outputs, _sampled_claims
 from steadygaze.certificates.substitution_plans import Plan, model_substitutions, plans
 from steadygaze.core.errors import UserError
@@ -37,16 +39,11 @@ TABLE = {
 LINKED = {"film": ["movie", "picture"], "good": ["fine"], "fine": ["nice"], "nice": ["great"], "great": ["grand"]}
 
 
-def all_rewrites(text: str, table: dict[str, list[str]], changes: int | None = None) -> list[str]:
-    """Every rewrite of a text of words in lower case, by brute force."""
-    words = text.split()
-    rows = product(*([word, *table.get(word, [])] for word in words))
-    most = len(words) if changes is None else changes
-    return [" ".join(row) for row in rows if sum(a != b for a, b in zip(row, words, strict=True)) <= most]
-
-
 UNSPACED = ["我喜欢", "电影", "这", "とても", "カー", "映画", "หนัง", "ดี", "រឿង"]
 """Words of scripts without spaces, in which words of other scripts are written without spaces too."""
+
+
+unsure = partial(uncertain, epochs=4)
 
 
 def joined_texts() -> list[tuple[str, list[str]]]:
@@ -69,24 +66,9 @@ def top(weights: Sequence[float], k: int) -> frozenset[int]:
     return frozenset(np.argsort(-np.array(weights), kind="stable")[:k].tolist())
 
 
-@cache
-def unsure() -> sg.TextClassifier:
-    """A model whose predictions many substitutions change."""
-    opinions = (("good", "fine"), ("bad", "dull"), ("good", "bad"))
-    texts = [f"a {first} {adapter} , {second} i thought" for adapter in NOUNS for first, second in opinions]
-    labels = ["pos", "neg", "mixed"] * len(NOUNS)
-    return tiny("bilstm", epochs=4, batch_size=4, settings={**SMALL, "learning_rate": 0.05}).fit(texts, labels)
-
-
-def mixed_texts() -> list[str]:
-    random = np.random.default_rng(0)
-    words = [*TABLE, "a", "i", ",", "cast"]
-    return [" ".join(random.choice(words, random.integers(1, 5))) for _ in range(40)]
-
-
 @pytest.mark.parametrize("changes", [None, 1, 2])
 def test_exact_certificates_agree_with_all_rewrites(changes: int | None) -> None:
-    clf, texts = unsure(), mixed_texts()
+    clf, texts = unsure(), mixed_texts(TABLE, 40, 5)
     certificates = sg.certify(clf, texts, k=2, substitutions=TABLE, samples=10_000, max_substitutions=changes)
     changed = 0
     for text, certificate in zip(texts, certificates, strict=True):
@@ -359,7 +341,7 @@ def attack(clf: sg.TextClassifier, words: Sequence[str], label: str, width: int,
 
 @pytest.mark.parametrize("width", [1, 5])
 def test_no_attack_changes_a_certified_label(width: int) -> None:
-    clf, texts = unsure(), mixed_texts()
+    clf, texts = unsure(), mixed_texts(TABLE, 40, 5)
     certificates = sg.certify(clf, texts, substitutions=TABLE, samples=10_000)
     broken = [row.certified for row in certificates if attack(clf, row.text.split(), str(row.label), width)]
     assert len(broken) > 5  # the attack works

@@ -1,14 +1,13 @@
 """The worst rewrites of encoders with local hidden states, against all rewrites."""
 
-from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 import steadygaze as sg
-from estimator.tiny import LABELS, NOUNS, PAIRS, SMALL, TEXTS, tiny
+from certificates.brute_force import all_rewrites, mixed_texts, unsure
+from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.certificates.substitution_plans import model_substitutions, plans
@@ -29,29 +28,6 @@ NOUN_TABLE = {name: TABLE[name] for name in ("film", "plot", "thought")}
 ENCODERS = [("average", {}), ("cnn", {}), ("cnn", {"score": "dot"}), ("average", {"attention": "uniform"})]
 
 
-@cache
-def unsure(encoder: str, settings: tuple[tuple[str, str], ...] = ()) -> sg.TextClassifier:
-    """A model of three classes whose predictions many substitutions change."""
-    opinions = (("good", "fine"), ("bad", "dull"), ("good", "bad"))
-    texts = [f"a {first} {adapter} , {second} i thought" for adapter in NOUNS for first, second in opinions]
-    labels = ["pos", "neg", "mixed"] * len(NOUNS)
-    values = {**SMALL, "learning_rate": 0.05, **dict(settings)}
-    return tiny(encoder, epochs=6, batch_size=4, settings=values).fit(texts, labels)
-
-
-def mixed_texts(most: int = 6) -> list[str]:
-    random = np.random.default_rng(0)
-    words = [*TABLE, "a", "I", ",", "cast"]
-    return [" ".join(random.choice(words, random.integers(1, most))) for _ in range(25)]
-
-
-def all_rewrites(text: str, changes: int | None = None, table: dict[str, list[str]] = TABLE) -> list[str]:
-    words = text.split()
-    rows = product(*([word, *table.get(word, [])] for word in words))
-    most = len(words) if changes is None else changes
-    return [" ".join(row) for row in rows if sum(a != b for a, b in zip(row, words, strict=True)) <= most]
-
-
 def worst_rewrites(
     model: ModelAdapter,
     texts: list[str],
@@ -68,9 +44,9 @@ def worst_rewrites(
 @pytest.mark.parametrize("changes", [None, 1, 2])
 @pytest.mark.parametrize(("encoder", "settings"), ENCODERS)
 def test_the_lowest_log_odds_are_those_of_all_rewrites(encoder: str, settings: dict, changes: int | None) -> None:
-    model, texts = as_adapter(unsure(encoder, tuple(settings.items()))), mixed_texts()
+    model, texts = as_adapter(unsure(encoder, tuple(settings.items()))), mixed_texts(TABLE, 25, 6)
     for text, plan in zip(texts, worst_rewrites(model, texts, None, changes), strict=True):
-        rewrites = all_rewrites(text, changes)
+        rewrites = all_rewrites(text, TABLE, changes)
         if plan.worst is None:
             assert plan.method == "exact"
             assert plan.counts["rewrites"] == 1
@@ -91,12 +67,12 @@ def test_the_lowest_log_odds_are_those_of_all_rewrites(encoder: str, settings: d
 
 @pytest.mark.parametrize(("encoder", "settings"), ENCODERS)
 def test_bounds_of_weights_hold_in_all_rewrites(encoder: str, settings: dict) -> None:
-    clf, texts = unsure(encoder, tuple(settings.items())), mixed_texts()
+    clf, texts = unsure(encoder, tuple(settings.items())), mixed_texts(TABLE, 25, 6)
     certified = 0
     for text, plan in zip(texts, worst_rewrites(as_adapter(clf), texts, table=NOUN_TABLE), strict=True):
         if plan.worst is None:
             continue
-        weights = np.array([item.weights for item in clf.explain(all_rewrites(text, None, NOUN_TABLE))])
+        weights = np.array([item.weights for item in clf.explain(all_rewrites(text, NOUN_TABLE))])
         low, high = plan.worst.weight_bounds()
         assert plan.worst.weights == pytest.approx(weights[0], abs=1e-5)
         assert (weights >= low - 1e-5).all()
@@ -115,7 +91,7 @@ def test_the_question_of_a_pair_is_fixed(encoder: str) -> None:
     model = as_adapter(tiny(encoder, epochs=3).fit(PAIRS, LABELS))
     texts, questions = ["a good film , dull plot", "the bad plot was fine"], ["was the film good ?", "the score ?"]
     for text, question, plan in zip(texts, questions, worst_rewrites(model, texts, questions), strict=True):
-        logits = np.log(model.predict_proba([(rewrite, question) for rewrite in all_rewrites(text)]))
+        logits = np.log(model.predict_proba([(rewrite, question) for rewrite in all_rewrites(text, TABLE)]))
         lowest = (logits[:, [plan.worst.label]] - logits).min(0)
         other = 1 - plan.worst.label
         assert plan.worst.log_odds[other] == pytest.approx(lowest[other], abs=1e-4)
@@ -125,7 +101,7 @@ def test_truncated_words_change_nothing() -> None:
     clf = tiny("cnn", epochs=3, max_length=3).fit(TEXTS, LABELS)
     text = "a good film bad plot"
     plan = next(worst_rewrites(as_adapter(clf), [text]))
-    logits = np.log(clf.predict_proba(all_rewrites(text)))
+    logits = np.log(clf.predict_proba(all_rewrites(text, TABLE)))
     lowest = (logits[:, [plan.worst.label]] - logits).min(0)[1 - plan.worst.label]
     assert plan.worst.log_odds[1 - plan.worst.label] == pytest.approx(lowest, abs=1e-4)
 

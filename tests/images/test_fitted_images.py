@@ -1,7 +1,5 @@
 """Selectors fitted to a black box's answers about images: what they find, and what the black box is then shown."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,6 @@ from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.l2x import L2X
 from steadygaze.images.fitted_images import ImageFit, hold_out_images, post_hoc
 from steadygaze.images.image_black_box import as_image_black_box
-from steadygaze.images.image_explainer import ImageExplainer, load_explainer
 from steadygaze.images.image_inputs import read_images
 from steadygaze.images.patch_networks import PatchConfig, image_settings
 
@@ -139,19 +136,6 @@ def test_images_classes_and_patches_of_other_shapes_are_refused(learned):
         ImageFit(L2X(k=1), PatchConfig()).fit(box(), IMAGES, read_images(TEST.as_given() / 255))
 
 
-@pytest.mark.parametrize("side", [True, 1.0, "1"])
-def test_a_folder_whose_shape_is_no_whole_numbers_is_refused(learned, tmp_path, side):
-    ImageExplainer("l2x", box(), learned).save(tmp_path / "l2x")
-    file = tmp_path / "l2x" / "config.json"
-    config = json.loads(file.read_text())
-    assert load_explainer(tmp_path / "l2x", box()).learned.shape == (1, 8, 8)
-    file.write_text(json.dumps({**config, "shape": [side, 8, 8]}))
-    with pytest.raises(
-        UserError, match="is damaged: channels, height and width of an image must be three whole numbers"
-    ):
-        load_explainer(tmp_path / "l2x", box())
-
-
 class Failing:
     """A black box that breaks down after so many questions."""
 
@@ -175,14 +159,3 @@ def test_answers_of_a_black_box_before_it_failed_are_cached(tmp_path):
     again = Failing(4)  # the 88 that are left, the other split, and some of both to test that answers repeat
     ImageFit(how, PatchConfig(patch=2)).fit(as_image_black_box(again, [0, 1]), *inputs, tmp_path)
     assert again.left == 0
-
-
-def test_a_black_box_that_changes_the_order_of_its_classes_is_found_out():
-    many = []
-
-    def fickle(images):
-        many.append(1)
-        return knows(images)[:, :: 1 if len(many) == 1 else -1]
-
-    with pytest.raises(UserError, match="changed the order of its classes"):
-        ImageFit(L2X(k=1), PatchConfig(patch=2)).fit(as_image_black_box(fickle, [0, 1]), IMAGES, TEST)

@@ -6,7 +6,6 @@ import torch
 from torch.testing import assert_close
 
 from images.toys import PLACE, knows, planted
-from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.cxplain import CXPlain
 from steadygaze.images.fitted_images import ImageFit, image_effects
 from steadygaze.images.image_black_box import as_image_black_box
@@ -67,14 +66,3 @@ def test_answers_are_cached(tmp_path):
     for _ in range(2):
         ImageFit(quick, PatchConfig(patch=4)).fit(box(), TEST, TEST, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"train", "train-effects", "held-out", "held-out-effects"}
-
-
-def test_more_patches_than_there_are(learned):
-    with pytest.raises(UserError, match="k is 5, but an image of 8 × 8 pixels has 4 patches"):
-        ImageFit(CXPlain(k=5), PatchConfig(patch=4)).fit(box(), TEST, TEST)
-    with pytest.raises(UserError, match="k is 4, but an image of 8 × 8 pixels has 4 patches: k must be less"):
-        ImageFit(CXPlain(k=4), PatchConfig(patch=4)).fit(box(), TEST, TEST)
-    with pytest.raises(UserError, match="the training set has pixels in whole numbers"):
-        ImageFit(HOW, PatchConfig(patch=2)).fit(box(), TEST, read_images(TEST.as_given() / 255))
-    with pytest.raises(UserError, match="this explainer has images of 8 × 8"):
-        learned.bounds(read_images(np.zeros((2, 6, 8), np.uint8)))

@@ -179,6 +179,7 @@ def test_a_network_is_a_black_box() -> None:
     ("key", "value", "why"),
     [
         ("shape", [1, 8], "config.json is damaged: channels, height and width"),
+        *(("shape", [side, 8, 8], "config.json is damaged: channels, height and width") for side in (True, 1.0, "1")),
         ("shape", [1, 8, 10], "does not match the networks"),
         ("shape", [1, 16000, 16000], "does not match the networks"),
         ("shape", [1, 1 << 40, 8], "config.json is damaged: channels, height and width"),

@@ -19,18 +19,6 @@ def inputs(many=10, units=16):
     return ImageInputs(torch.rand(many, *SHAPE), probs, units)
 
 
-def test_sides_that_are_no_multiple_of_the_patch_are_refused():
-    assert PatchConfig(patch=2).units((3, 8, 6)) == 12
-    with pytest.raises(UserError, match="images of 28 × 28 pixels cannot be divided into patches of 3 × 3"):
-        PatchConfig(patch=3).units((1, 28, 28))
-
-
-@pytest.mark.parametrize(("k", "patch", "sentence"), [(17, 2, "has 16 patches"), (65, 1, "has 64 patches")])
-def test_more_patches_than_there_are_cannot_be_selected(k, patch, sentence):
-    with pytest.raises(UserError, match=sentence):
-        image_nets(L2X(k=k), SHAPE, 2, PatchConfig(patch=patch))
-
-
 def test_images_too_small_for_the_convolutions_are_refused():
     with pytest.raises(UserError, match="images of 5 × 9 pixels are too small"):
         image_nets(L2X(k=1), (1, 5, 9), 2, PatchConfig())

@@ -151,13 +151,6 @@ def test_black_boxes_without_the_required_outputs():
         as_image_black_box(None, classes=[0, 1])
 
 
-def test_the_argument_that_an_error_names_can_be_passed():
-    images, _ = planted(2)
-    with pytest.raises(UserError, match="pass their names as classes="):
-        explain_images(knows, images, "random", 1)
-    assert explain_images(knows, images, "random", 1, classes=["dark", "bright"])[0].label in ("dark", "bright")
-
-
 def test_classes_may_be_renamed_but_not_swapped():
     renamed = as_image_black_box(Watched(), classes=["no", "yes"])
     assert renamed.classes == ("no", "yes")

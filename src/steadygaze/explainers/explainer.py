@@ -90,12 +90,12 @@ class Saliency:
     question: Tensor | None = None
     """(B,Q) weights of the question's words, if the explainer covers them."""
 
-    @staticmethod
-    def of_units(units: Units, weights: Tensor, batch: Batch, logits: Tensor) -> "Saliency":
-        """Assign the weights of units (B,U) to their first tokens; those of the question are separate."""
-        token_weights, width = units.on_first(weights), batch.ids.shape[1]
-        question = token_weights[:, width:] if token_weights.shape[1] > width else None
-        return Saliency(token_weights[:, :width], logits, question=question)
+
+def unit_saliency(units: Units, weights: Tensor, batch: Batch, logits: Tensor) -> Saliency:
+    """Assign the weights of units (B,U) to their first tokens; those of the question are separate."""
+    token_weights, width = units.on_first(weights), batch.ids.shape[1]
+    question = token_weights[:, width:] if token_weights.shape[1] > width else None
+    return Saliency(token_weights[:, :width], logits, question=question)
 
 
 def finite_weights(saliency: Saliency, batch: Batch) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
-from steadygaze.explainers.explainer import Explainer, Saliency
+from steadygaze.explainers.explainer import Explainer, Saliency, unit_saliency
 from steadygaze.models.inference import Model, inference
 from steadygaze.perturbations.word_removal import text_key, units_of
 
@@ -29,4 +29,4 @@ class Random(Explainer):
             logits = model(batch).logits
         units = units_of(batch)
         weights = RandomKey(self.seed).child(3).uniform(text_key(batch), units.mask.shape[1], dtype=torch.float64)
-        return Saliency.of_units(units, weights, batch, logits)
+        return unit_saliency(units, weights, batch, logits)

@@ -14,7 +14,7 @@ from torch import Tensor
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Unit
 from steadygaze.explainers.class_probability import CleanPrediction, Output, clean_prediction, predict_without
-from steadygaze.explainers.explainer import Explainer, Saliency
+from steadygaze.explainers.explainer import Explainer, Saliency, unit_saliency
 from steadygaze.models.inference import Model
 from steadygaze.perturbations.word_removal import MAX_UNITS, Units, row_chunks, take_rows, units_of, warn_segments
 
@@ -51,7 +51,7 @@ class WordDeletion(Explainer):
         clean = clean_prediction(model, batch, target, output=self.output)
         units = units_of(batch, max_units=self.max_units)
         warn_segments(units, self.max_units)
-        return Saliency.of_units(units, self.weigh(model, batch, clean, units), batch, clean.logits)
+        return unit_saliency(units, self.weigh(model, batch, clean, units), batch, clean.logits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from contract.probing import state
 from contract.tiny import littered, widened
 from steadygaze.adapters import transformer_network as networks
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.model_adapter import is_comparable
 from steadygaze.auditing.prepare_case import prepare
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Example
@@ -323,7 +324,7 @@ def test_a_live_model_and_its_folder_are_the_same_model(folder):
     result = as_adapter(folder("bert"), device="cpu")
     live = as_adapter((network("bert"), tokenizer("bert")))
     assert live.fingerprint == result.fingerprint
-    assert live.is_comparable(result)
+    assert is_comparable(live, result)
     assert (result.name, live.name) == ("bert", "BertForSequenceClassification")
     changed = network("bert")
     with torch.no_grad():

@@ -446,24 +446,6 @@ class ModelAdapter:
             raise unmatched_label(codes.label, labels, self.classes, self.name)
         return codes
 
-    def is_comparable(self, other: "ModelAdapter") -> bool:
-        """Whether two models may differ only in their seed.
-
-        Parameters
-        ----------
-        other : ModelAdapter
-            Another model.
-
-        Returns
-        -------
-        bool
-            True for the same classes, vocabulary and synonym groups.
-        """
-        black_boxes = not self.fingerprint and not other.fingerprint  # black boxes have no vocabulary
-        same_vocabulary = black_boxes or other.tokens.vocabulary == self.tokens.vocabulary
-        same_groups = getattr(self.tokens, "synonym_groups", None) == getattr(other.tokens, "synonym_groups", None)
-        return same_vocabulary and same_groups and list(other.classes) == list(self.classes)
-
     def data(self, placed: TokenizedTexts, questions: Sequence[str] | None, sentences: Sentences | None = None) -> Data:
         """Encode texts for this model; all subwords of a word are one unit.
 
@@ -484,6 +466,14 @@ class ModelAdapter:
         tokenized_questions = None if questions is None else self.tokens.place(questions, question=True)
         units = sentences if selects(self.model) else None
         return placed_data(placed, tokenized_questions, whole_words=self.tokens.kind == "pieces", sentences=units)
+
+
+def is_comparable(adapter: ModelAdapter, other: ModelAdapter) -> bool:
+    """Whether two models may differ only in their seed: the same classes, vocabulary and synonym groups."""
+    black_boxes = not adapter.fingerprint and not other.fingerprint  # black boxes have no vocabulary
+    same_vocabulary = black_boxes or other.tokens.vocabulary == adapter.tokens.vocabulary
+    same_groups = getattr(adapter.tokens, "synonym_groups", None) == getattr(other.tokens, "synonym_groups", None)
+    return same_vocabulary and same_groups and list(other.classes) == list(adapter.classes)
 
 
 class SingleOutput(Model):

@@ -75,8 +75,6 @@ def configurations(network: Any) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ForwardOptions:
-    """Options of the forward pass."""
-
     padding: int
     attention: str = "last"
     """Aggregation of heads and layers to one weight per token: one of AGGREGATIONS."""

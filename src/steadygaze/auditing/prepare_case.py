@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.adapters.as_adapter import two_class_models
-from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.model_adapter import ModelAdapter, is_comparable
 from steadygaze.adapters.model_synonyms import model_synonyms
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.core.errors import UserError
@@ -162,7 +162,7 @@ def check_comparable(adapter: ModelAdapter, candidate: ModelAdapter) -> ModelAda
     """Return the other model if it has the same classes and vocabulary; raise an error if not."""
     if is_same_model(adapter, candidate):
         raise UserError(f"{candidate.name} is the audited model itself; pass a model trained with another seed")
-    if not adapter.is_comparable(candidate):
+    if not is_comparable(adapter, candidate):
         raise UserError(f"{candidate.name} cannot be compared with {adapter.name}: its labels or its vocabulary differ")
     return candidate
 

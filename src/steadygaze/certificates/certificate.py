@@ -8,7 +8,6 @@ The equations are in `certificate_bounds`.
 
 import dataclasses
 import heapq
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from steadygaze.certificates.certificate_bounds import Bounds
 from steadygaze.certificates.certificate_bounds import certify_batch as certify_batch
 from steadygaze.core.errors import UserError, one_line, printable
 from steadygaze.core.maths.distributions import Norm
-from steadygaze.core.output_paths import GENERATOR, write_output
+from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Batch, Forward, Label
 from steadygaze.data.batches import by_length, collate
@@ -36,6 +35,7 @@ from steadygaze.models.classifier import has_extension_points
 from steadygaze.results.explanation import LABEL
 from steadygaze.results.formatting import short_number
 from steadygaze.results.health import HEALTHY, Health, ProblemKind
+from steadygaze.results.row import JsonResult
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -95,7 +95,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, repr=False)
-class Certificates(Sequence[Certificate]):
+class Certificates(JsonResult, Sequence[Certificate]):
     """One Certificate per text, in the order of the texts."""
 
     rows: tuple[Certificate, ...]
@@ -176,19 +176,6 @@ class Certificates(Sequence[Certificate]):
         rows = [row.to_dict() for row in self.rows]
         health = self.health.to_list()
         return {**GENERATOR, "health": health, "sentence": SCOPE, "summary": summary, "rows": rows}
-
-    def to_json(self, path: str | Path, *, replace: bool = False) -> None:
-        """Write `to_dict` to a file.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-        replace : bool, default=False
-            Overwrite a file that steadygaze did not write.
-        """
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-        write_output(path, text + "\n", replace)
 
     def lines(self) -> list[tuple[str, str]]:
         """The summary for a terminal.

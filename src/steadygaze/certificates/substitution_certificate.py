@@ -110,7 +110,6 @@ def certificate_rows(
 
 
 def _in_chunks(plans: Iterable[Plan]) -> Iterator[list[Plan]]:
-    """Plans that are evaluated together."""
     chunk, rows = list[Plan](), 0
     for plan in plans:
         chunk.append(plan)

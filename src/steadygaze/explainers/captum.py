@@ -100,7 +100,6 @@ def is_captum(explainer: object) -> bool:
 
 
 def _captum() -> Any:
-    """The module captum.attr."""
     try:
         from captum import attr
     except ImportError:
@@ -137,7 +136,6 @@ def _refuse_alone(factory: Any, name: str) -> None:
 
 
 def _with_function(method: Any, f: Callable[..., Tensor]) -> Any:
-    """The method with f as its function."""
     base = _captum().Attribution
     if not isinstance(method, base):
         instance = method(f)

@@ -98,7 +98,6 @@ class VectorExplainer(Explainer):
 
 
 def trim_to_longest(batch: Batch) -> Batch:
-    """Trim padding to the longest text and the longest question."""
     question_width = None if batch.question_present is None else max(1, int(batch.question_present.sum(-1).max()))
     return trim_padding(batch, max(1, int(batch.present.sum(-1).max())), question_width)
 
@@ -128,7 +127,6 @@ def gradient_tokens(tensor: Tensor) -> int:
 
 
 def _blank(batch: Batch, padding: int) -> Batch:
-    """Replace every word by padding."""
     blank = replace(batch, ids=batch.ids.masked_fill(batch.mask, padding))
     if batch.question_ids is None or batch.question_mask is None:
         return blank

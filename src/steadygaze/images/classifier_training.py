@@ -38,8 +38,6 @@ DECAY, EPSILON = 0.95, 1e-7
 
 @settings
 class ImageTrainConfig:
-    """Settings of the training."""
-
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 12
     batch_size: Annotated[int, Field(ge=1, le=65_536)] = 128
@@ -100,8 +98,6 @@ LARGEST = 1 << 14
 
 @settings
 class ImageModelConfig:
-    """config.json."""
-
     schema: int = SCHEMA
     steadygaze: str = __version__
     kind: Literal["image-classifier"] = "image-classifier"

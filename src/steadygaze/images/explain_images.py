@@ -110,7 +110,6 @@ def explain_images(
 
 
 def resolve_image_explainer(explainer: Any) -> tuple[str, PatchExplainer]:
-    """The name and the explainer."""
     if isinstance(explainer, PatchExplainer):
         kind = type(explainer)
         return next((name for name, own in IMAGE_EXPLAINERS.items() if kind is own), kind.__name__), explainer

@@ -168,8 +168,6 @@ class FittedImageCXPlain(FittedImageMethod):
 
 @dataclass(frozen=True)
 class ImageFit:
-    """Fits a method to a black box."""
-
     config: Method
     canvas: PatchConfig
     seed: int = 0

@@ -91,7 +91,6 @@ class ImageBlackBox:
 
     @property
     def device(self) -> torch.device:
-        """Device of the network."""
         first = None if self.network is None else next(self.network.parameters(), None)
         return torch.device("cpu") if first is None else first.device
 

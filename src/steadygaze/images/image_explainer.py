@@ -61,7 +61,6 @@ class ImageExplainer(FittedImageExplainer):
         return self.rows_of(read_images(images))
 
     def rows_of(self, images: Images) -> list[Row]:
-        """Rows of these images."""
         canvas, measures = self.learned.canvas, self.learned.measured(self.black_box, images)
         return self.to_rows(measures, digest_values(images.as_given()), patch=canvas.patch, fill=canvas.fill)
 

@@ -148,7 +148,6 @@ class Images:
 
 
 def read_images(images: Any) -> Images:
-    """Convert and check images."""
     values = _array(images)
     flat = values.ndim == 3
     if not flat and (values.ndim != 4 or values.shape[-1] > MAX_CHANNELS):
@@ -198,7 +197,6 @@ def _array(values: Any) -> NDArray[Any]:
 
 
 def _scaled(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Scale to 0 to 1."""
     if values.dtype in (np.uint8, np.bool_):
         return values.astype(np.float32) / np.float32(255 if values.dtype == np.uint8 else 1)
     if not np.issubdtype(values.dtype, np.floating):

@@ -153,7 +153,6 @@ class PatchConfig:
     """Whether an independent reader is trained too; from random pixels it seldom recovers more than from none."""
 
     def units(self, shape: Shape) -> int:
-        """Number of patches of an image."""
         _, height, width = shape
         if height % self.patch or width % self.patch:
             raise UserError(
@@ -234,7 +233,6 @@ def check_k(k: Any, units: int, shape: Shape) -> int:
 
 
 def shuffled_rows(count: int, size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
-    """The batches of an epoch."""
     return cut_rows(np.random.default_rng(seed).permutation(count), size)
 
 

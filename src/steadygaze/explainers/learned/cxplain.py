@@ -115,7 +115,6 @@ def members(config: CXPlain, make: Callable[[], nn.Module]) -> nn.ModuleDict:
 
 
 def text_member(config: CXPlain, words: int) -> Selector:
-    """An untrained network for texts."""
     return as_keras(Selector(words, 0, config.dimension, config.hidden, config.dropout))
 
 
@@ -174,8 +173,6 @@ class FittedCXPlain(Explainer):
 
 @dataclass(frozen=True)
 class EffectTargets:
-    """Inputs and the removal effects of their units."""
-
     inputs: InputSplit
     effects: RemovalEffects
 

@@ -104,8 +104,6 @@ class FittedSelector(Explainer):
 
 @dataclass(frozen=True)
 class QueriedTexts:
-    """Texts and the black box's predictions for them."""
-
     data: Data
     probs: Tensor  # (N,C)
     cache: AnswerCache = field(default_factory=AnswerCache)
@@ -196,7 +194,6 @@ def selection_weights(scores: Tensor, selectable: Tensor, k: int) -> Tensor:
 
 
 def untrained_networks(config: SelectorConfig | CXPlain, words: int, classes: int) -> nn.ModuleDict:
-    """Untrained networks."""
     if isinstance(config, CXPlain):
         return members(config, partial(text_member, config, words))
     return text_nets(config, words, classes)

@@ -193,8 +193,6 @@ class SelectorConfig:
 
 @dataclass(frozen=True)
 class SelectorStep:
-    """A batch and the networks of a training step."""
-
     config: SelectorConfig
     networks: nn.ModuleDict
     views: InputBatch
@@ -239,7 +237,6 @@ class SelectorStep:
 def selector_steps(
     config: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, batches: Iterable[Rows]
 ) -> Iterator[SelectorStep]:
-    """Steps for evaluation."""
     for rows in batches:
         yield SelectorStep(config, nets, inputs.views(rows), RandomKey(0), inputs.probs[0])
 

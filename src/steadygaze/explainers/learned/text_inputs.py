@@ -33,8 +33,6 @@ SPECIALS = ("", "[UNK]")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of an explainer."""
-
     words: tuple[str, ...]
     kind: Kind
     """Whether the black box's tokens are words or subwords."""
@@ -176,7 +174,6 @@ class TextInputs(TextSplit):
 
 
 def text_nets(config: SelectorConfig, words: int, classes: int) -> nn.ModuleDict:
-    """Untrained networks for texts."""
     words += config.variant == "released"  # padding has a vector too
     selector = Selector(words, classes if config.conditioned else 0, config.dimension, config.hidden, config.dropout)
     approximator = partial(APPROXIMATORS[config.approximator], words, classes, config.dimension)

@@ -105,7 +105,6 @@ def _convolved(kernel: nn.Conv1d, hidden: Tensor, present: Tensor) -> Tensor:
 
 
 def as_keras(net: Net) -> Net:
-    """Initialize the weights as in Keras."""
     for part in net.modules():
         if isinstance(part, nn.Embedding):
             nn.init.uniform_(part.weight, -NEAR_ZERO, NEAR_ZERO)

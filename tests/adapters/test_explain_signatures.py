@@ -29,11 +29,7 @@ from steadygaze.results.audit_config import ProbeConfig
 
 LOADING = ("model", "classes", "device")
 """Arguments of sg.explain that belong to `sg.load`."""
-PUBLIC = {
-    "sg.explain": sg.explain,
-    "TextClassifier": sg.TextClassifier.explain,
-    "ModelAdapter": ModelAdapter.explain,
-}
+PUBLIC = {"sg.explain": sg.explain, "TextClassifier": sg.TextClassifier.explain, "ModelAdapter": ModelAdapter.explain}
 every_public = pytest.mark.parametrize("function", PUBLIC.values(), ids=PUBLIC)
 OPTIONS: dict[str, Any] = {
     "explainer": "lime",

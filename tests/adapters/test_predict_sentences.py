@@ -64,10 +64,7 @@ def test_questions_and_given_sentences_are_used() -> None:
         return np.array([[0.9, 0.1] if text.startswith(question) else [0.2, 0.8] for text, question in pairs])
 
     result = sg.predict_sentences(asked, [("We left. She came.", "She")], classes=CLASSES)
-    assert [(item.sentence, item.label) for item in result.sentences] == [
-        ("We left.", "good"),
-        ("She came.", "bad"),
-    ]
+    assert [(item.sentence, item.label) for item in result.sentences] == [("We left.", "good"), ("She came.", "bad")]
 
 
 def test_a_rationalizer_reads_each_sentence_at_its_place(rationalizer: Any) -> None:

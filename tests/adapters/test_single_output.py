@@ -269,10 +269,7 @@ def test_a_probability_of_one_half_is_not_a_label_anywhere():
         (lambda: sg.audit(stars, MANY, threshold=math.nan), "threshold must be a finite number"),
         (lambda: sg.explain(stars, "good", device="gpu"), "unknown device 'gpu'"),
         (lambda: sg.audit(transformer(), TEXTS, target="neutral"), "target= and threshold= are for multi-label and"),
-        (
-            lambda: sg.evaluate(stars, ["a", "b"], [1, "many"]),
-            r"labels\[1\] is 'many'; a regression model needs",
-        ),
+        (lambda: sg.evaluate(stars, ["a", "b"], [1, "many"]), r"labels\[1\] is 'many'; a regression model needs"),
     ],
 )
 def test_errors_name_the_outputs_and_the_fix(call, sentence):

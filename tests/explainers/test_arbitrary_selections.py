@@ -20,12 +20,7 @@ from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.explainers.explainer import SelectionPredictions
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
-from steadygaze.results.leakage_warnings import (
-    ArbitraryClass,
-    arbitrary_classes,
-    leakage_warnings,
-    selection_warnings,
-)
+from steadygaze.results.leakage_warnings import ArbitraryClass, arbitrary_classes, leakage_warnings, selection_warnings
 from steadygaze.results.row import Row, mean_row
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.rnp import Rnp
@@ -199,11 +194,7 @@ def scores(**values: float) -> list[Row]:
 
 
 def test_a_reader_that_prefers_random_words_is_reported() -> None:
-    rows = scores(
-        independent_reader_accuracy=0.66,
-        independent_reader_accuracy__random_words=0.85,
-        leakage_gap=0.0,
-    )
+    rows = scores(independent_reader_accuracy=0.66, independent_reader_accuracy__random_words=0.85, leakage_gap=0.0)
     (sentence,) = map(str, selection_warnings(rows))
     assert sentence == (
         "The selection is not better than a random one: an independent reader is right in 66 % of the texts from the "

@@ -185,9 +185,7 @@ def test_a_sentence_that_leaks_the_label_is_read_by_the_independent_reader(
 
 
 @pytest.mark.slow
-def test_a_class_without_any_rationale_is_not_reported_as_leakage(
-    reviews: Callable[[int, int], Texts],
-) -> None:
+def test_a_class_without_any_rationale_is_not_reported_as_leakage(reviews: Callable[[int, int], Texts]) -> None:
     """The reader cannot distinguish a neutral sentence of a fine comment from one of a toxic one.  Nothing leaks: the
     predictor gives `fine` whichever of them is selected."""
     test = one_sided_comments(100, 1, 0.55)

@@ -141,12 +141,7 @@ def certify(
             "substitutions="
         )
     config = SubstitutionConfig(
-        k=k,
-        max_substitutions=max_substitutions,
-        samples=samples,
-        confidence=confidence,
-        set_size=set_size,
-        seed=seed,
+        k=k, max_substitutions=max_substitutions, samples=samples, confidence=confidence, set_size=set_size, seed=seed
     )
     adapter = as_adapter(model, classes=classes, device=device)
     return certify_substitutions(adapter, texts, substitutions, config, batch_size)

@@ -5,9 +5,4 @@ from steadygaze.explainers.learned.cxplain import CXPlain
 from steadygaze.explainers.learned.l2x import L2X, SelectorConfig
 from steadygaze.explainers.learned.vibi import Vibi
 
-METHODS: dict[str, type[SelectorConfig] | type[CXPlain]] = {
-    "l2x": L2X,
-    "vibi": Vibi,
-    "ail": Ail,
-    "cxplain": CXPlain,
-}
+METHODS: dict[str, type[SelectorConfig] | type[CXPlain]] = {"l2x": L2X, "vibi": Vibi, "ail": Ail, "cxplain": CXPlain}

@@ -158,7 +158,7 @@ def test_torch_is_not_imported_before_it_is_used(arguments: list[str]) -> None:
     )
     loaded = {line.rsplit("|", 1)[1].strip() for line in run.stderr.splitlines() if line.startswith("import time:")}
     assert not loaded & {"torch", "numpy", "transformers", "sklearn", "pyarrow", "pandas", "pydantic"}
-    assert "steadygaze.cli.application" not in loaded  # the options of commands
+    assert "steadygaze.cli.command_options" not in loaded  # the options of commands
 
 
 @pytest.fixture(scope="module")

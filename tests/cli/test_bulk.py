@@ -279,7 +279,7 @@ def shown(adapter):
 
 
 def test_a_log_gets_lines_of_progress_while_texts_are_explained(run, model, tmp_path, monkeypatch):
-    monkeypatch.setattr("steadygaze.cli.output_streams.PAUSE", -1.0)
+    monkeypatch.setattr("steadygaze.cli.progress_bars.PAUSE", -1.0)
     write(tmp_path / "in.csv", table(20))
     ended = run("explain", *model, "--file", "in.csv", "--json", "--explainer", "leave-one-out")
     assert len(ended.out.splitlines()) == 20

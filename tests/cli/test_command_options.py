@@ -15,8 +15,8 @@ from typer.main import get_group
 import commands
 from estimator.tiny import write_csv
 from steadygaze.cli import COMMANDS, app
-from steadygaze.cli.application import CLASSIFIER
-from steadygaze.cli.command_options import config_key
+from steadygaze.cli.config_files import config_key
+from steadygaze.cli.shared_options import CLASSIFIER
 from steadygaze.core.errors import UserError
 
 

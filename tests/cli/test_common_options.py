@@ -9,8 +9,8 @@ import pytest
 
 from commands import run
 from estimator.tiny import TEXTS, write_csv
-from steadygaze.cli import application, demo, serve_command
-from steadygaze.cli.application import Common
+from steadygaze.cli import command_options, demo, serve_command
+from steadygaze.cli.command_options import Common
 from steadygaze.core.errors import UserError
 from steadygaze.results.model_options import OPTIONAL, ModelOptions
 
@@ -79,14 +79,14 @@ def test_a_command_offers_the_common_options_that_it_reads(command, folder, caps
         monkeypatch.setattr(LONG[command], refuse)
     monkeypatch.setattr(demo, "load_corpus", refuse)
     monkeypatch.setattr(serve_command, "uvicorn_server", lambda app: SimpleNamespace(run=lambda sockets: None))
-    collect = application.check_outputs
+    collect = command_options.check_outputs
 
     def start_recording(values, data_dir):
         collect(values, data_dir)
         RecordingCommon.names.clear()
 
-    monkeypatch.setattr(application, "Common", RecordingCommon)
-    monkeypatch.setattr(application, "check_outputs", start_recording)
+    monkeypatch.setattr(command_options, "Common", RecordingCommon)
+    monkeypatch.setattr(command_options, "check_outputs", start_recording)
     ended = run(capsys, *command.split(), *COMMANDS[command])
     assert ended.code == 0 or "the test does not run this" in ended.err, ended.err
     used = RecordingCommon.names & {field.name for field in fields(Common)}

@@ -6,7 +6,7 @@ from time import sleep
 import pytest
 from rich.console import Console
 
-from steadygaze.cli import output_streams
+from steadygaze.cli import progress_bars
 
 
 @pytest.fixture
@@ -15,14 +15,14 @@ def log() -> Console:
 
 
 def printed_lines(log: Console, each: bool) -> list[str]:
-    with output_streams.progress_bar(log, each) as on_progress:
+    with progress_bars.progress_bar(log, each) as on_progress:
         for done, what in ((0, "a, seed 0: training"), (0, "a, seed 0: noise"), (1, "b"), (1000, "b")):
             on_progress(what, done, 2000)
     return log.file.getvalue().splitlines()
 
 
 def test_a_log_has_a_line_for_each_thing_done(log, monkeypatch):
-    monkeypatch.setattr(output_streams, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(progress_bars, "monotonic", lambda: 0.0)
     assert printed_lines(log, each=True) == [
         "0 of 2,000 done; a, seed 0: training",
         "1 of 2,000 done; b",
@@ -32,8 +32,8 @@ def test_a_log_has_a_line_for_each_thing_done(log, monkeypatch):
 
 def test_a_log_shows_the_remaining_time_of_a_long_run(log, monkeypatch):
     now = iter((0.0, 50.0, 130.0))
-    monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
-    with output_streams.progress_bar(log, each=True) as on_progress:
+    monkeypatch.setattr(progress_bars, "monotonic", lambda: next(now))
+    with progress_bars.progress_bar(log, each=True) as on_progress:
         on_progress("a", 1, 3)
         on_progress("b", 2, 3)
     lines = log.file.getvalue().splitlines()
@@ -43,7 +43,7 @@ def test_a_log_shows_the_remaining_time_of_a_long_run(log, monkeypatch):
 def test_or_none_before_half_a_minute_has_passed(log, monkeypatch):
     assert printed_lines(log, each=False) == []
     now = iter(range(0, 200, 20))
-    monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
+    monkeypatch.setattr(progress_bars, "monotonic", lambda: next(now))
     assert len(printed_lines(log, each=False)) == 2
 
 
@@ -54,8 +54,8 @@ def test_who_wants_quiet_gets_it():
 def test_a_log_of_an_audit_has_the_share_and_both_times(log, monkeypatch):
     """The remaining time is that of the mean speed since the first report, and does not rise."""
     now = iter([0.0, 20.0, 60.0, 80.0, 140.0])
-    monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
-    with output_streams.progress_bar(log, percent=True) as on_progress:
+    monkeypatch.setattr(progress_bars, "monotonic", lambda: next(now))
+    with progress_bars.progress_bar(log, percent=True) as on_progress:
         on_progress("reading: 5 of 20 texts", 0, 40)
         on_progress("noise: 5 of 20 texts", 20, 40)
         on_progress("noise: 6 of 20 texts", 21, 40)
@@ -69,7 +69,7 @@ def test_a_log_of_an_audit_has_the_share_and_both_times(log, monkeypatch):
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_bar_stays_on_one_line_and_cuts_the_task(width):
     console = Console(file=StringIO(), force_terminal=True, width=width, color_system=None)
-    with output_streams.progress_bar(console, percent=True) as on_progress:
+    with progress_bars.progress_bar(console, percent=True) as on_progress:
         on_progress("attention of a randomized model, 1 of 3: 10 of 20 texts, " + "and more " * 9, 18, 20)
         sleep(0.6)  # the bar is drawn ten times a second
     last_frame = console.file.getvalue().split("\r")[-2].removesuffix("\n\x1b[?25h")

@@ -198,7 +198,7 @@ def test_the_server_reads_the_given_sentences_of_texts_of_its_data(tmp_path):
     """`serve` offers texts with their sentences; a text that is typed is split by rules."""
     pytest.importorskip("fastapi")
     from steadygaze.adapters.as_adapter import as_adapter
-    from steadygaze.cli.application import Common
+    from steadygaze.cli.command_options import Common
     from steadygaze.cli.serve_command import check_data, load_data
     from steadygaze.serve.api import Models
     from steadygaze.serve.served_models import ServedModel

@@ -11,7 +11,7 @@ import pytest
 import steadygaze as sg
 from estimator.tiny import TEXTS, fitted
 from printed_pages import DOCS, blocks
-from steadygaze.cli.application import import_modules
+from steadygaze.cli.shared_options import import_modules
 from steadygaze.core.errors import UserError
 from steadygaze.explainers import EXPLAINERS, own_explainers
 from steadygaze.study.cells import ComparisonJob

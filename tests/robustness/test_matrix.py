@@ -122,7 +122,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def short_cells(short_probe_training: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steadygaze.cli.application.freeze_collector", lambda: None)
+    monkeypatch.setattr("steadygaze.cli.load_models.freeze_collector", lambda: None)
 
 
 def check(cell: Cell, models: Models, data: Path, out: Path, patch: pytest.MonkeyPatch) -> None:

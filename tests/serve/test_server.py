@@ -17,7 +17,7 @@ pytest.importorskip("prometheus_client")
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import serve_command
-from steadygaze.cli.application import Common
+from steadygaze.cli.command_options import Common
 from steadygaze.cli.serve_command import check_exposure
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.explain_request import ExplainRequest

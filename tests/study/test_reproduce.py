@@ -24,7 +24,8 @@ from steadygaze.study.compare import StudyRuntime
 from steadygaze.study.compare_config import BETWEEN, check
 from steadygaze.study.published_tables import Counterpart, PublishedTable, find_table, published_tables
 from steadygaze.study.reproduce import TableRun, _cell_scores, _limits, _score, reproduce, run_missing
-from steadygaze.study.table_blocks import ReproduceOptions, blocks, finished_cells, missing_data
+from steadygaze.study.study_options import ReproduceOptions
+from steadygaze.study.table_blocks import blocks, finished_cells, missing_data
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.progress import TrainingDiverged
 

@@ -8,7 +8,7 @@ import pytest
 
 import commands
 import steadygaze as sg
-from steadygaze.cli.application import import_modules
+from steadygaze.cli.shared_options import import_modules
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import settings
 from steadygaze.techniques import TECHNIQUES, own_techniques

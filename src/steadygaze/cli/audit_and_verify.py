@@ -21,8 +21,17 @@ from steadygaze.bundle.loaded_audit import (
     restored_settings,
 )
 from steadygaze.bundle.manifest import MANIFEST, Manifest, ManifestChange
-from steadygaze.cli.application import Common, print_health, print_omissions, stderr_console, stdout_console
-from steadygaze.cli.output_streams import print_json, print_line, progress_bar, show
+from steadygaze.cli.command_options import Common
+from steadygaze.cli.printing import (
+    print_health,
+    print_json,
+    print_line,
+    print_omissions,
+    show,
+    stderr_console,
+    stdout_console,
+)
+from steadygaze.cli.progress_bars import progress_bar
 from steadygaze.core.atomic_files import exclusive_output
 from steadygaze.core.errors import RequirementNotMet, UserError
 from steadygaze.core.output_paths import check_file

@@ -7,55 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadygaze.cli import app
-from steadygaze.cli.application import (
-    AUDIT_EXIT_CODES,
-    CLASSIFIER,
-    DATA,
+from steadygaze.cli import FAILED_CHECK, app
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    Imports,
-    Replace,
     command_help,
     common_options,
+    config_options,
     data_option,
-    output_file,
+    file_option,
     output_option,
 )
-from steadygaze.cli.command_options import config_options
 from steadygaze.results.audit_config import AuditConfig
 
 if TYPE_CHECKING:
     from steadygaze.cli.audit_and_verify import AuditOutputs
 
-AUDIT_PANEL = "Audit"
-audit_option = partial(typer.Option, rich_help_panel=AUDIT_PANEL)
-
-AuditedModel = Annotated[str | None, typer.Argument(metavar="MODEL", help=CLASSIFIER, show_default=False)]
-AuditData = Annotated[str | None, data_option("--data", metavar="DATA", help=DATA)]
-Bundle = Annotated[
-    Path | None,
-    output_option("--bundle", "-o", metavar="DIR", help="Audit bundle: report, rows, policy and manifest."),
-]
-Page = Annotated[
-    Path | None, output_option("--html", metavar="PATH", parser=output_file, help="Report as one HTML page.")
-]
-Require = Annotated[
-    list[str] | None,
-    audit_option("--require", metavar="RULE", help='Requirement, such as "jensen-shannon/noise<=0.02"; repeatable.'),
-]
-PolicyFile = Annotated[Path | None, audit_option("--policy", metavar="FILE", help="Requirements in a TOML file.")]
-Verify = Annotated[
-    Path | None,
-    audit_option(
-        "--verify", metavar="BUNDLE", help="Rerun the audit of a bundle with its settings, and compare everything."
-    ),
-]
-Card = Annotated[bool, output_option("--card", help="Write the verdicts into README.md of a model of train.")]
-Sign = Annotated[Path | None, output_option("--sign", metavar="KEY", help="Sign the bundle with this SSH key.")]
-Signers = Annotated[
-    Path | None, audit_option("--signers", metavar="FILE", help="With --verify: allowed signers (SSH keys).")
-]
-Signer = Annotated[str | None, audit_option("--signer", metavar="NAME", help="With --signers: the required signer.")]
+EXIT_CODES = (
+    f"0 done; {FAILED_CHECK}; 2 wrong input; 70 internal error; "
+    "130 interrupted (SIGTERM 143, SIGHUP 129): --html has the finished measures"
+)
+audit_option = partial(typer.Option, rich_help_panel="Audit")
 
 
 @app.command(
@@ -63,27 +35,50 @@ Signer = Annotated[str | None, audit_option("--signer", metavar="NAME", help="Wi
         "audit model/ --data sst2 --html audit.html",
         'audit model/ --data reviews.csv --synonyms table.jsonl --require "accuracy>=0.8"',
         "audit --verify bundle/",
-        exit_codes=AUDIT_EXIT_CODES,
+        exit_codes=EXIT_CODES,
     )
 )
 @common_options()
 @config_options(AuditConfig, limit="all; 100 if the model is not of train")
 def audit(
-    model: AuditedModel = None,
-    data: AuditData = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help=shared.CLASSIFIER, show_default=False)] = None,
+    data: Annotated[str | None, data_option("--data", metavar="DATA", help=shared.DATA)] = None,
     *,
     settings: dict[str, Any],
-    imports: Imports = None,
-    require: Require = None,
-    policy: PolicyFile = None,
-    verify: Verify = None,
-    signers: Signers = None,
-    signer: Signer = None,
-    bundle: Bundle = None,
-    html: Page = None,
-    card: Card = False,
-    replace: Replace = False,
-    sign: Sign = None,
+    imports: shared.Imports = None,
+    require: Annotated[
+        list[str] | None,
+        audit_option(
+            "--require", metavar="RULE", help='Requirement, such as "jensen-shannon/noise<=0.02"; repeatable.'
+        ),
+    ] = None,
+    policy: Annotated[
+        Path | None, audit_option("--policy", metavar="FILE", help="Requirements in a TOML file.")
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        audit_option(
+            "--verify", metavar="BUNDLE", help="Rerun the audit of a bundle with its settings, and compare everything."
+        ),
+    ] = None,
+    signers: Annotated[
+        Path | None, audit_option("--signers", metavar="FILE", help="With --verify: allowed signers (SSH keys).")
+    ] = None,
+    signer: Annotated[
+        str | None, audit_option("--signer", metavar="NAME", help="With --signers: the required signer.")
+    ] = None,
+    bundle: Annotated[
+        Path | None,
+        output_option("--bundle", "-o", metavar="DIR", help="Audit bundle: report, rows, policy and manifest."),
+    ] = None,
+    html: Annotated[Path | None, file_option("--html", help="Report as one HTML page.")] = None,
+    card: Annotated[
+        bool, output_option("--card", help="Write the verdicts into README.md of a model of train.")
+    ] = False,
+    replace: shared.Replace = False,
+    sign: Annotated[
+        Path | None, output_option("--sign", metavar="KEY", help="Sign the bundle with this SSH key.")
+    ] = None,
     common: Common,
 ) -> None:
     """Measure how far the explanations of a model can be trusted."""
@@ -100,7 +95,7 @@ def audit(
 
 def _check_settings(settings: dict[str, Any], signature: tuple[Path | None, str | None]) -> AuditConfig:
     """Check settings and columns before torch is imported; `signature`: --signers and --signer."""
-    from steadygaze.cli.command_options import check_label_values
+    from steadygaze.cli.load_models import check_label_values
     from steadygaze.core.errors import UserError
     from steadygaze.core.settings import build
     from steadygaze.data.corpora import check_columns

@@ -7,45 +7,22 @@ from typing import Annotated, Any, Literal
 import typer
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
-    AnyModel,
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    CorpusOptions,
-    Split,
     command_help,
     common_options,
-    corpus_options,
-    load_adapter,
-    load_model,
+    config_options,
     model_options,
-    print_omissions,
-    print_result,
+    options_of,
 )
-from steadygaze.cli.command_options import config_options
-from steadygaze.cli.output_streams import print_json, until_closed
+from steadygaze.cli.load_models import load_adapter, load_model
+from steadygaze.cli.printing import print_json, print_omissions, print_result, until_closed
 from steadygaze.results.audit_config import CERTIFICATE_PANEL, SYNONYM_TABLE, SubstitutionConfig, check_no_substitutions
 from steadygaze.results.model_options import ModelOptions
 
 attention_option = partial(typer.Option, rich_help_panel="Attention certificate")
-
-Radius = Annotated[float | None, attention_option("--radius", help="Largest change of the attention weights.")]
-Norm = Annotated[Literal["l2", "linf"], attention_option("--norm", help="Norm of the change.")]
-Reference = Annotated[
-    Path | None, attention_option("--reference", metavar="MODEL", help="Model to compare the attention with.")
-]
-Simplex = Annotated[bool, attention_option("--simplex", help="Only changes that keep the sum of the weights.")]
-LowerBound = Annotated[
-    bool, attention_option("--lower-bound", help="Search for a counterexample where there is no certificate.")
-]
-Table = Annotated[
-    Path | None,
-    typer.Option(
-        "--substitutions",
-        metavar="FILE",
-        help=f"Substitutions of words to certify. {SYNONYM_TABLE}",
-        rich_help_panel=CERTIFICATE_PANEL,
-    ),
-]
+word_option = partial(typer.Option, rich_help_panel=CERTIFICATE_PANEL)
 
 
 @app.command(
@@ -56,19 +33,30 @@ Table = Annotated[
     )
 )
 @common_options()
-@corpus_options
+@options_of("corpus", shared.CorpusOptions)
 @model_options("attention")
 @config_options(SubstitutionConfig)
 def certify(
-    model: AnyModel,
-    corpus: CorpusOptions,
-    radius: Radius = None,
-    split: Split = None,
-    reference: Reference = None,
-    norm: Norm = "linf",
-    simplex: Simplex = False,
-    lower_bound: LowerBound = False,
-    substitutions: Table = None,
+    model: shared.AnyModel,
+    corpus: shared.CorpusOptions,
+    radius: Annotated[
+        float | None, attention_option("--radius", help="Largest change of the attention weights.")
+    ] = None,
+    split: shared.Split = None,
+    reference: Annotated[
+        Path | None, attention_option("--reference", metavar="MODEL", help="Model to compare the attention with.")
+    ] = None,
+    norm: Annotated[Literal["l2", "linf"], attention_option("--norm", help="Norm of the change.")] = "linf",
+    simplex: Annotated[
+        bool, attention_option("--simplex", help="Only changes that keep the sum of the weights.")
+    ] = False,
+    lower_bound: Annotated[
+        bool, attention_option("--lower-bound", help="Search for a counterexample where there is no certificate.")
+    ] = False,
+    substitutions: Annotated[
+        Path | None,
+        word_option("--substitutions", metavar="FILE", help=f"Substitutions of words to certify. {SYNONYM_TABLE}"),
+    ] = None,
     *,
     options: ModelOptions,
     settings: dict[str, Any],

@@ -5,45 +5,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    Data,
     command_help,
     common_options,
-    model_option,
+    config_options,
+    options_of,
     output_option,
-    print_health,
-    stderr_console,
     training_option,
 )
-from steadygaze.cli.command_options import config_options
-from steadygaze.cli.output_streams import print_json, print_line
-from steadygaze.cli.study_runtime import StudyOptions, study_options, study_runtime
+from steadygaze.cli.printing import print_health, print_json, print_line, stderr_console
+from steadygaze.cli.study_runtime import RuntimeOptions, study_runtime
 from steadygaze.data.splits import DataConfig
+from steadygaze.study.study_options import CompareOptions
 
 if TYPE_CHECKING:
     from steadygaze.results.comparison import Comparison
 
-Techniques = Annotated[
-    str,
-    training_option(
-        "--techniques", metavar="A,B,…", help="Techniques; the first is the baseline; see: list techniques."
-    ),
-]
-Out = Annotated[Path, output_option("--out", "-o", help="Folder of the comparison; the same command resumes it.")]
-Seeds = Annotated[
-    int, training_option("--seeds", min=1, metavar="N", help="Models per technique: --seed, --seed + 1, …")
-]
-Settings = Annotated[
-    list[str] | None, training_option("--set", metavar="KEY=VALUE", help="Setting of all techniques; repeatable.")
-]
-SettingsFor = Annotated[
-    list[str] | None,
-    training_option("--set-for", metavar="TECHNIQUE:KEY=VALUE", help="Setting of one technique; repeatable."),
-]
-Explainer = Annotated[
-    str | None, model_option("--explainer", help="Explainer; see: list explainers.", show_default="the model's")
-]
 WIDTH = 240
 """Columns of a table that is written to a file or a pipe."""
 
@@ -56,19 +35,21 @@ WIDTH = 240
     )
 )
 @common_options("verbose")
-@study_options
-@config_options(DataConfig, split="test, or a held-out fifth of the texts", label="label")
+@options_of("study", RuntimeOptions)
+@config_options(DataConfig, "texts", split="test, or a held-out fifth of the texts", label="label")
+@config_options(CompareOptions)
 def compare(
-    data: Data,
-    techniques: Techniques,
-    out: Out,
-    *,
+    data: shared.Data,
     settings: dict[str, Any],
-    study: StudyOptions,
-    explainer: Explainer = None,
-    seeds: Seeds = 3,
-    settings_of_all: Settings = None,
-    settings_for: SettingsFor = None,
+    texts: dict[str, Any],
+    out: Annotated[Path, output_option("--out", "-o", help="Folder of the comparison; the same command resumes it.")],
+    *,
+    study: RuntimeOptions,
+    settings_of_all: shared.SettingsOfAll = None,
+    settings_for: Annotated[
+        list[str] | None,
+        training_option("--set-for", metavar="TECHNIQUE:KEY=VALUE", help="Setting of one technique; repeatable."),
+    ] = None,
     common: Common,
 ) -> None:
     """Train techniques with several seeds, audit every model and test the differences."""
@@ -76,19 +57,11 @@ def compare(
     from steadygaze.study.compare import compare as run
     from steadygaze.study.compare_config import CompareConfig
 
-    config = {
-        **settings,
-        **study.config(common),
-        "data": data,
-        "techniques": tuple(name.strip() for name in techniques.split(",") if name.strip()),
-        "seeds": seeds,
-        "settings": parse(settings_of_all or []),
-        "settings_for": _parse_settings_for(settings_for or []),
-        "explainer": explainer,
-    }
-    comparison = build(CompareConfig, config)
+    of_all, of_some = parse(settings_of_all or []), _parse_settings_for(settings_for or [])
+    shared_values = {"data": data, "seed": common.seed, "batch_size": common.batch_size}
+    config = build(CompareConfig, {**texts, **settings, **shared_values, "settings": of_all, "settings_for": of_some})
     with study_runtime(out, common, study, "models") as runtime:
-        result = run(comparison, runtime)
+        result = run(config, runtime)
     _show(result, out, common)
 
 

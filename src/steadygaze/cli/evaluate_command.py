@@ -5,27 +5,25 @@ from pathlib import Path
 from typing import Annotated
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
-    AnyModel,
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    CorpusOptions,
-    Replace,
-    SentencesColumn,
-    Split,
     command_help,
     common_options,
-    corpus_options,
-    load_adapter,
+    file_option,
     model_options,
-    output_file,
-    output_option,
+    option_words,
+    options_of,
+)
+from steadygaze.cli.load_models import check_label_values, load_adapter
+from steadygaze.cli.printing import (
+    print_json,
+    print_line,
     print_omissions,
     print_result,
     stderr_console,
     stdout_console,
 )
-from steadygaze.cli.command_options import check_label_values, option_words
-from steadygaze.cli.output_streams import print_json, print_line
 from steadygaze.core.errors import one_line
 from steadygaze.core.rounding import percent
 from steadygaze.results.model_options import ModelOptions
@@ -36,9 +34,6 @@ WORSE_THAN_CONSTANT = (
 )
 SHOWN = 5
 """Wrong predictions in the terminal."""
-Out = Annotated[
-    Path | None, output_option("--out", "-o", metavar="PATH", parser=output_file, help="JSON file of the evaluation.")
-]
 
 
 @app.command(
@@ -49,15 +44,15 @@ Out = Annotated[
     )
 )
 @common_options()
-@corpus_options
+@options_of("corpus", shared.CorpusOptions)
 @model_options("target")
 def evaluate(
-    model: AnyModel,
-    corpus: CorpusOptions,
-    split: Split = None,
-    sentences: SentencesColumn = None,
-    out_file: Out = None,
-    replace: Replace = False,
+    model: shared.AnyModel,
+    corpus: shared.CorpusOptions,
+    split: shared.Split = None,
+    sentences: shared.SentencesColumn = None,
+    out_file: Annotated[Path | None, file_option("--out", "-o", help="JSON file of the evaluation.")] = None,
+    replace: shared.Replace = False,
     *,
     options: ModelOptions,
     common: Common,

@@ -1,34 +1,43 @@
 """The command `explain`."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
-    AnyModel,
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    ExplainerImports,
     command_help,
     common_options,
     data_option,
-    load_adapter,
+    file_option,
     model_option,
     model_options,
-    output_file,
+    option_words,
+    options_of,
     output_option,
+)
+from steadygaze.cli.load_models import load_adapter
+from steadygaze.cli.predict_command import TextOptions, print_empty, write_table
+from steadygaze.cli.printing import (
     print_health,
+    print_json,
+    print_json_lines,
+    print_line,
     print_omissions,
     print_result,
+    show,
     stderr_console,
     stdout_console,
+    until_closed,
 )
-from steadygaze.cli.command_options import option_words
-from steadygaze.cli.output_streams import print_json, print_json_lines, print_line, progress_bar, show, until_closed
-from steadygaze.cli.predict_command import TextOptions, print_empty, text_options, write_table
+from steadygaze.cli.progress_bars import progress_bar
+from steadygaze.core.errors import UserError
 from steadygaze.core.rounding import percent
 from steadygaze.results.model_options import ModelOptions
 
@@ -36,51 +45,71 @@ if TYPE_CHECKING:
     from steadygaze.adapters.bulk import BulkTask
     from steadygaze.adapters.model_adapter import ModelAdapter
     from steadygaze.adapters.text_explainer import TextExplainer
+    from steadygaze.core.errors import Console
     from steadygaze.data.text_checks import EmptyTexts
     from steadygaze.estimator.explain_request import ExplainRequest
     from steadygaze.results.explanation import Explanation
     from steadygaze.results.health import Health
 
-Page = Annotated[
-    Path | None, output_option("--html", metavar="PATH", parser=output_file, help="HTML page of highlighted texts.")
-]
-Eraser = Annotated[
-    Path | None,
-    output_option("--eraser", metavar="PATH", parser=output_file, help="Rationales as ERASER predictions (.jsonl)."),
-]
-Share = Annotated[float, output_option("--share", help="With --eraser: share of words in the hard rationale.")]
-ExplainerName = Annotated[
-    str | None,
-    model_option(
-        "--explainer", help="Explainer (see: list explainers) or folder of fit-explainer.", show_default="the model's"
-    ),
-]
-ExplainerSettings = Annotated[
-    list[str] | None,
-    model_option("--set", metavar="KEY=VALUE", help="Setting of the explainer; repeatable."),
-]
-TrueLabels = Annotated[
-    str | None,
-    data_option("--label", metavar="COL", help="With --file: label column; wrong predictions are marked."),
-]
-Target = Annotated[str | None, model_option("--target", help="Label to explain.", show_default="the predicted label")]
-Granularities = Annotated[
-    Literal["word", "piece"], model_option("--granularity", help="Words, or subwords of a transformer.")
-]
-OutputKind = Annotated[
-    Literal["probability", "logit"] | None,
-    model_option("--output", help="Explain the probability or the logit of the class.  Default: as the explainer."),
-]
-
-
-EachSentence = Annotated[
-    bool,
-    output_option("--each-sentence", help="Predict each sentence alone: which give the label, and which change it."),
-]
-
 
 EMPTY = {**dict.fromkeys(("text", "label", "probabilities", "tokens", "spans", "weights")), "reason": "empty text"}
 """With --json: the row of an empty text."""
+
+
+@dataclass(frozen=True)
+class ExplainOptions(TextOptions):
+    """The texts, how they are explained, and the outputs."""
+
+    label: Annotated[
+        str | None,
+        data_option("--label", metavar="COL", help="With --file: label column; wrong predictions are marked."),
+    ] = None
+    explainer: shared.FittedExplainer = None
+    settings: Annotated[
+        list[str] | None, model_option("--set", metavar="KEY=VALUE", help="Setting of the explainer; repeatable.")
+    ] = None
+    target: Annotated[
+        str | None, model_option("--target", help="Label to explain.", show_default="the predicted label")
+    ] = None
+    granularity: Annotated[
+        Literal["word", "piece"], model_option("--granularity", help="Words, or subwords of a transformer.")
+    ] = "word"
+    output: Annotated[
+        Literal["probability", "logit"] | None,
+        model_option("--output", help="Explain the probability or the logit of the class.  Default: as the explainer."),
+    ] = None
+    imports: shared.ExplainerImports = None
+    html: Annotated[Path | None, file_option("--html", help="HTML page of highlighted texts.")] = None
+    eraser: Annotated[Path | None, file_option("--eraser", help="Rationales as ERASER predictions (.jsonl).")] = None
+    share: Annotated[float, output_option("--share", help="With --eraser: share of words in the hard rationale.")] = 0.2
+    each_sentence: Annotated[
+        bool,
+        output_option(
+            "--each-sentence", help="Predict each sentence alone: which give the label, and which change it."
+        ),
+    ] = False
+
+    def named(self, *fields: str) -> list[str]:
+        """Those of these options that have a value."""
+        options = {"out_file": "--out", "settings": "--set"}
+        return [options.get(name, f"--{name}") for name in fields if getattr(self, name) is not None]
+
+    def check_explain(self) -> None:
+        """Refuse outputs that exclude each other, a file that lacks a column, and an unknown format."""
+        outputs, without_file = self.named("html", "eraser", "out_file"), self.file is None or self.texts or self.pair
+        if self.eraser is not None and (without_file or len(outputs) > 1):
+            raise UserError(
+                "--eraser writes the rationales of the texts of a file: give --file, without texts, --html, --out"
+            )
+        if len(outputs) > 1:
+            raise UserError(f"{outputs[0]} and {outputs[1]} exclude each other: give one of them")
+        if self.label is not None and outputs not in ([], ["--html"]):
+            raise UserError(
+                f"--label does not go with {outputs[0]}: it marks wrong predictions in the terminal and in --html"
+            )
+        if self.label is not None and without_file:
+            raise UserError("--label names a column of the file: give --file FILE, without other texts")
+        self.check(self.label)
 
 
 @app.command(
@@ -92,79 +121,71 @@ EMPTY = {**dict.fromkeys(("text", "label", "probabilities", "tokens", "spans", "
 )
 @common_options("data_dir", "verbose")
 @model_options("attention")
-@text_options
-def explain(
-    model: AnyModel,
-    label: TrueLabels = None,
-    explainer: ExplainerName = None,
-    settings: ExplainerSettings = None,
-    target: Target = None,
-    granularity: Granularities = "word",
-    output: OutputKind = None,
-    imports: ExplainerImports = None,
-    html: Page = None,
-    eraser: Eraser = None,
-    share: Share = 0.2,
-    each_sentence: EachSentence = False,
-    *,
-    inputs: TextOptions,
+@options_of("inputs", ExplainOptions)
+def explain(model: shared.AnyModel, *, inputs: ExplainOptions, options: ModelOptions, common: Common) -> None:
+    """Show the weight of each word in a prediction."""
+    inputs.check_explain()
+    load = partial(load_adapter, model, options, common)
+    if inputs.each_sentence:
+        _print_sentences(load, inputs, common)
+        return
+    from steadygaze.core.settings import parse
+    from steadygaze.estimator.explain_request import ExplainRequest
+
+    rest: dict[str, Any] = {"settings": parse(inputs.settings or []), "seed": common.seed, "batch_size": common.batch}
+    request = ExplainRequest(None, inputs.explainer, inputs.target, inputs.granularity, output=inputs.output, **rest)
+    if inputs.out_file is not None:
+        values = {**asdict(options), **asdict(request), "batch_size": None, **_explainer_digest(inputs.explainer)}
+        write_table(inputs, partial(_explanation_task, load, request), values, common, _print_notes)
+        return
+    _print_or_write(model, load(), request, inputs, options, common)
+
+
+def _print_or_write(
+    model: str,
+    adapter: "ModelAdapter",
+    request: "ExplainRequest",
+    inputs: ExplainOptions,
     options: ModelOptions,
     common: Common,
 ) -> None:
-    """Show the weight of each word in a prediction."""
-    from steadygaze.core.settings import parse
-
-    _check_outputs(inputs, label, {"--html": html, "--eraser": eraser, "--out": inputs.out_file})
-    load, file = partial(load_adapter, model, options, common), inputs.file
-    if each_sentence:
-        others = {"--html": html, "--eraser": eraser, "--label": label, "--explainer": explainer, "--target": target}
-        _print_sentences(load, inputs, {**others, "--output": output, "--set": settings}, common)
-        return
+    """Explain the texts, in the terminal, as a page or as ERASER predictions."""
     from steadygaze.adapters import streaming
-    from steadygaze.estimator.explain_request import ExplainRequest
 
-    rest: dict[str, Any] = {"settings": parse(settings or []), "seed": common.seed, "batch_size": common.batch}
-    request = ExplainRequest(None, explainer, target, granularity, output=output, **rest)
-    if inputs.out_file is not None:
-        values = {**asdict(options), **asdict(request), "batch_size": None, **_explainer_digest(explainer)}
-        write_table(inputs, partial(_explanation_task, load, request), values, common, _print_notes)
-        return
-    adapter, empty, dropped = load(), streaming.EmptyTexts(), Counter[str]()
+    console, file, dropped, counts = stderr_console(common), inputs.file, Counter[str](), Counter[str]()
+    empty = streaming.EmptyTexts()
     subject, request = _method_and_model(adapter, request)
     notes = _print_notes(subject, request.explainer, common)
     health = getattr(request.explainer, "health", subject.health)
-    texts = inputs.read(subject, dropped, label, None if eraser is not None else empty)
-    explanations = streaming.explain(
-        subject, texts, request, lambda sentence: print_line(stderr_console(common), f"! {sentence}")
-    )
-    explanations, counts = _with_progress(explanations, common), Counter[str]()
-    if label is not None and file is not None:
-        labels = streaming.labels(adapter, target, file, inputs.columns, label, inputs.drop_empty)
+    texts = inputs.read(subject, dropped, inputs.label, None if inputs.eraser is not None else empty)
+    explanations = streaming.explain(subject, texts, request, lambda sentence: print_line(console, f"! {sentence}"))
+    explanations = _with_progress(explanations, console)
+    if inputs.label is not None and file is not None:
+        labels = streaming.labels(adapter, inputs.target, file, inputs.columns, inputs.label, inputs.drop_empty)
         explanations = streaming.with_true_labels(adapter, explanations, labels, counts)
-    if eraser is not None and file is not None:
-        _write_eraser(eraser, _nonempty(explanations), (file, inputs.columns, inputs.drop_empty), share, health, common)
-    elif html is not None:
+    nonempty = (explanation for explanation in explanations if explanation is not None)
+    if inputs.eraser is not None:
+        _write_eraser(nonempty, inputs, health, common)
+    elif inputs.html is not None:
         from steadygaze.report.page import write_explanations
 
-        written = write_explanations(html, _nonempty(explanations), Path(model).name, notes, inputs.replace)
-        _print_page(html, written, counts, health, common)
+        written = write_explanations(inputs.html, nonempty, Path(model).name, notes, inputs.replace)
+        _print_page(inputs.html, written, counts, health, common)
     else:
         _print_explanations(explanations, health, common)
     _print_counts(counts, common, empty)
     print_omissions(file, dropped, common)
     if not common.json:
-        _print_next([model, *option_words(ModelOptions, options.changed)], inputs, label, adapter, common, empty)
+        words = ["audit", model, *option_words(ModelOptions, options.changed), *_audited_data(inputs, adapter, empty)]
+        for command in (shlex.join([*words, "--html", "audit.html"]), "list explainers"):
+            print_line(console, f"next:  steadygaze {command}")
 
 
-def _print_sentences(
-    load: "Callable[[], ModelAdapter]", inputs: TextOptions, others: dict[str, object], common: Common
-) -> None:
-    """`others`: options that --each-sentence excludes, with their values."""
+def _print_sentences(load: "Callable[[], ModelAdapter]", inputs: ExplainOptions, common: Common) -> None:
     from steadygaze.adapters.predict_sentences import predictions_of_sentences
     from steadygaze.adapters.streaming import EmptyTexts
-    from steadygaze.core.errors import UserError
 
-    if excluded := [name for name, value in {**others, "--out": inputs.out_file}.items() if value is not None]:
+    if excluded := inputs.named("html", "eraser", "label", "explainer", "target", "output", "settings", "out_file"):
         raise UserError(f"--each-sentence prints a table, or JSON with --json: leave out {excluded[0]}")
     adapter, dropped, empty = load(), Counter[str](), EmptyTexts()
     texts = [text for chunk in inputs.read(adapter, dropped, empty=empty) for text in chunk]
@@ -177,13 +198,8 @@ def _print_sentences(
     print_omissions(inputs.file, dropped, common)
 
 
-def _nonempty(explanations: "Iterator[Explanation | None]") -> "Iterator[Explanation]":
-    return (explanation for explanation in explanations if explanation is not None)
-
-
-def _with_progress(explanations: "Iterator[Explanation | None]", common: Common) -> "Iterator[Explanation | None]":
+def _with_progress(explanations: "Iterator[Explanation | None]", console: "Console") -> "Iterator[Explanation | None]":
     """Print the number of explained texts now and then, if standard error is a log."""
-    console = stderr_console(common)
     if console.is_terminal:
         yield from explanations
         return
@@ -191,27 +207,6 @@ def _with_progress(explanations: "Iterator[Explanation | None]", common: Common)
         for done, explanation in enumerate(explanations, 1):
             on_progress("explained", done, done)
             yield explanation
-
-
-def _check_outputs(inputs: TextOptions, label: str | None, outputs: dict[str, Path | None]) -> None:
-    """Refuse outputs that exclude each other, a file that lacks a column, and an unknown format."""
-    from steadygaze.core.errors import UserError
-
-    named = [name for name, path in outputs.items() if path is not None]
-    without_file = inputs.file is None or inputs.texts or inputs.pair
-    if outputs["--eraser"] is not None and (without_file or len(named) > 1):
-        raise UserError(
-            "--eraser writes the rationales of the texts of a file: give --file, without texts, --html, --out"
-        )
-    if len(named) > 1:
-        raise UserError(f"{named[0]} and {named[1]} exclude each other: give one of them")
-    if label is not None and named not in ([], ["--html"]):
-        raise UserError(
-            f"--label does not go with {named[0]}: it marks wrong predictions in the terminal and in --html"
-        )
-    if label is not None and without_file:
-        raise UserError("--label names a column of the file: give --file FILE, without other texts")
-    inputs.check(label)
 
 
 def _print_page(html: Path, written: dict[str, int], counts: "Counter[str]", health: "Health", common: Common) -> None:
@@ -234,37 +229,24 @@ def _print_counts(counts: "Counter[str]", common: Common, empty: "EmptyTexts") -
     print_empty(empty, common)
 
 
-def _print_next(
-    model: "Sequence[str]",
-    inputs: TextOptions,
-    label: str | None,
-    adapter: "ModelAdapter",
-    common: Common,
-    empty: "EmptyTexts",
-) -> None:
-    """Print the commands to try next.  `model`: its name and the options that belong to it."""
-    import shlex
-
-    file, columns, classes = inputs.file, inputs.columns, [str(name) for name in adapter.classes]
-    is_pair = inputs.pair is not None or bool(adapter.pair)
-    names = (
-        ["COLUMN", "SECOND_COLUMN"][: 1 + is_pair]
-        if file is None
-        else [name for name in columns if columns != ["text"]]
-    )
-    words = [word for name in names for word in ("--text", name)]
-    known = "COLUMN" if file is None else label or _label_column(file, columns, classes)
+def _audited_data(inputs: ExplainOptions, adapter: "ModelAdapter", empty: "EmptyTexts") -> list[str]:
+    """The options of an audit that reads the same file, or names where there is none."""
+    file, columns = inputs.file, inputs.columns
+    if file is None:
+        names = ["COLUMN", "SECOND_COLUMN"] if inputs.pair is not None or adapter.pair else ["COLUMN"]
+        known: str | None = "COLUMN"
+    else:
+        names = [name for name in columns if columns != ["text"]]
+        known = inputs.label or _label_column(file, columns, [str(name) for name in adapter.classes])
+    words = ["--data", "FILE" if file is None else str(file)]
+    words += [word for name in names for word in ("--text", name)]
     words += [] if known is None else ["--label", known]
     words += [] if inputs.sentences is None else ["--sentences", inputs.sentences]
-    words += ["--drop-empty"] if inputs.drop_empty or (file is not None and empty.count) else []
-    words = ["audit", *model, "--data", "FILE" if file is None else str(file), *words, "--html", "audit.html"]
-    for command in (shlex.join(words), "list explainers"):
-        print_line(stderr_console(common), f"next:  steadygaze {command}")
+    return words + (["--drop-empty"] if inputs.drop_empty or (file is not None and empty.count) else [])
 
 
 def _label_column(file: Path, texts: "Sequence[str]", classes: "Sequence[str]") -> str | None:
     """The only column whose first cells are classes of the model; None: `label`, or not known."""
-    from steadygaze.core.errors import UserError
     from steadygaze.data.tables import column_types, json_rows, read_columns
     from steadygaze.data.user_files import CHUNK
 
@@ -295,21 +277,18 @@ def _print_explanations(explanations: "Iterator[Explanation | None]", health: "H
 
 
 def _write_eraser(
-    path: Path,
-    explanations: "Iterator[Explanation]",
-    source: tuple[Path, Sequence[str], bool],
-    share: float,
-    health: "Health",
-    common: Common,
+    explanations: "Iterator[Explanation]", inputs: ExplainOptions, health: "Health", common: Common
 ) -> None:
-    """`source`: the file of the texts, its columns and --drop-empty."""
     from steadygaze.results.eraser_predictions import names, write_predictions
 
-    written = write_predictions(path, explanations, names(*source), share)
+    assert inputs.eraser is not None  # check_explain
+    assert inputs.file is not None
+    source = names(inputs.file, inputs.columns, inputs.drop_empty)
+    written = write_predictions(inputs.eraser, explanations, source, inputs.share)
     if common.json:
-        print_json({"health": health.to_list(), "eraser": str(path), "explained": written})
+        print_json({"health": health.to_list(), "eraser": str(inputs.eraser), "explained": written})
     else:
-        show(f"{written:,} rationales written to {path}")
+        show(f"{written:,} rationales written to {inputs.eraser}")
 
 
 def _method_and_model(adapter: "ModelAdapter", request: "ExplainRequest") -> "tuple[ModelAdapter, ExplainRequest]":

@@ -5,31 +5,28 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
-    CLASSIFIER,
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    CorpusOptions,
-    Out,
     command_help,
     common_options,
-    corpus_options,
-    load_adapter,
     model_option,
     model_options,
+    option_words,
+    options_of,
     output_option,
-    print_health,
-    stderr_console,
-    stdout_console,
     training_option,
 )
-from steadygaze.cli.command_options import option_words
-from steadygaze.cli.output_streams import interruptible, print_json, print_line, progress_bar, show
+from steadygaze.cli.load_models import load_adapter
+from steadygaze.cli.printing import print_health, print_json, print_line, show, stderr_console, stdout_console
+from steadygaze.cli.progress_bars import interruptible, progress_bar
 from steadygaze.core.errors import HealthWarning, LeakageWarning, UserError, one_line
 from steadygaze.core.types import OnProgress
 from steadygaze.results.model_options import ModelOptions
@@ -39,31 +36,47 @@ if TYPE_CHECKING:
     from steadygaze.adapters.text_explainer import TextExplainer
     from steadygaze.core.errors import Console
 
-Replace = Annotated[bool, output_option("--replace", help="Replace the explainer in --out.")]
-Explainer = Annotated[str, model_option("--explainer", help="l2x, vibi, ail (about ten times as slow) or cxplain.")]
-TopK = Annotated[int | None, model_option("--k", min=1, metavar="N", help="Words to select.", show_default="10")]
-Conditioned = Annotated[
-    bool | None, model_option("--conditioned/--unconditioned", help="Condition the selector on the prediction.")
-]
-Mitigation = Annotated[
-    str | None,
-    training_option(
-        "--mitigation",
-        help="Against label leakage: none, random-pretraining, mask-neutral or random-query.",
-        show_default="none; random-pretraining with --conditioned",
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    training_option("--set", metavar="KEY=VALUE", help="Other setting; repeatable; see: list explainers."),
-]
-
 
 NO_SENTENCES = (
     "fit-explainer does not take --sentences: it measures predictions with erased words, whose sentences are not "
     "given.  Leave it out; a rationalizer then finds the sentences by rules"
 )
-Sentences = Annotated[str | None, model_option("--sentences", metavar="COL", hidden=True)]
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """The explainer, its training and its folder."""
+
+    out: shared.Out
+    explainer: Annotated[
+        str, model_option("--explainer", help="l2x, vibi, ail (about ten times as slow) or cxplain.")
+    ] = "l2x"
+    k: Annotated[int | None, model_option("--k", min=1, metavar="N", help="Words to select.", show_default="10")] = None
+    conditioned: Annotated[
+        bool | None, model_option("--conditioned/--unconditioned", help="Condition the selector on the prediction.")
+    ] = None
+    mitigation: Annotated[
+        str | None,
+        training_option(
+            "--mitigation",
+            help="Against label leakage: none, random-pretraining, mask-neutral or random-query.",
+            show_default="none; random-pretraining with --conditioned",
+        ),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        training_option("--set", metavar="KEY=VALUE", help="Other setting; repeatable; see: list explainers."),
+    ] = None
+    replace: Annotated[bool, output_option("--replace", help="Replace the explainer in --out.")] = False
+    sentences: Annotated[str | None, model_option("--sentences", metavar="COL", hidden=True)] = None
+
+    @property
+    def method(self) -> dict[str, Any]:
+        """The explainer and its settings, as arguments of `fit_explainer`."""
+        from steadygaze.core.settings import parse
+
+        names = ("explainer", "k", "mitigation", "conditioned")
+        return {**{name: getattr(self, name) for name in names}, "settings": parse(self.settings or [])}
 
 
 @app.command(
@@ -75,47 +88,34 @@ Sentences = Annotated[str | None, model_option("--sentences", metavar="COL", hid
     ),
 )
 @common_options("verbose")
-@corpus_options
+@options_of("corpus", shared.CorpusOptions)
 @model_options("target")
+@options_of("fit", FitOptions)
 def fit_explainer(
-    black_box: Annotated[str, typer.Argument(metavar="BLACKBOX", help=CLASSIFIER)],
-    corpus: CorpusOptions,
-    out: Out,
-    explainer: Explainer = "l2x",
-    k: TopK = None,
-    conditioned: Conditioned = None,
-    mitigation: Mitigation = None,
-    settings: Settings = None,
-    replace: Replace = False,
-    sentences: Sentences = None,
+    black_box: Annotated[str, typer.Argument(metavar="BLACKBOX", help=shared.CLASSIFIER)],
+    corpus: shared.CorpusOptions,
+    fit: FitOptions,
     *,
     options: ModelOptions,
     common: Common,
 ) -> None:
     """Fit an explainer to the predictions of a model; use it with `explain MODEL --explainer DIR`."""
-    if sentences is not None:
+    if fit.sentences is not None:
         raise UserError(NO_SENTENCES)
     corpus.check()
     from steadygaze.adapters import resumable_fit
-    from steadygaze.core.settings import parse
     from steadygaze.estimator import resumable_training
     from steadygaze.explainers.learned.fit_config import COSTS
 
-    method: dict[str, Any] = {
-        "explainer": explainer,
-        "k": k,
-        "mitigation": mitigation,
-        "conditioned": conditioned,
-        "settings": parse(settings or []),
-    }
-    resumable_fit.check_fit_explainer(out, replace, method, common.seed)
+    out, method = fit.out, fit.method
+    resumable_fit.check_fit_explainer(out, fit.replace, method, common.seed)
     model = load_adapter(black_box, options, common)
     adapter = _two_classes(model, options.target)
     loaded = corpus.load(common, task=model.task)
     console = stderr_console(common)
     print_line(console, resumable_training.describe(loaded))
-    if explainer in COSTS:
-        print_line(console, f"{explainer} {COSTS[explainer]}")
+    if fit.explainer in COSTS:
+        print_line(console, f"{fit.explainer} {COSTS[fit.explainer]}")
     folder = resumable_training.unfinished_folder(out)
     resume = f"{folder} keeps the predictions of the black box: run the same command again to continue"
     interruption = interruptible(console, lambda: resume if folder.exists() else "nothing is kept")
@@ -127,7 +127,7 @@ def fit_explainer(
             "on_progress": on_progress,
             "watcher": FitProgress(console, on_progress),
         }
-        fitted = resumable_fit.fit_explainer_resumable(adapter, loaded, out, replace=replace, **method, **run)
+        fitted = resumable_fit.fit_explainer_resumable(adapter, loaded, out, replace=fit.replace, **method, **run)
     _show(fitted, [black_box, *option_words(ModelOptions, options.changed)], out, common)
 
 

@@ -5,17 +5,21 @@ from typing import Annotated
 import typer
 
 from steadygaze.cli import app
-from steadygaze.cli.application import Common, Imports, command_help, common_options, stdout_console
-from steadygaze.cli.output_streams import print_json
-
-Registry = Annotated[
-    str, typer.Argument(metavar="REGISTRY", help="corpora, encoders, techniques, explainers, measures or tables.")
-]
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import Common, command_help, common_options
+from steadygaze.cli.printing import print_json, stdout_console
 
 
 @app.command("list", **command_help("list techniques", "list measures --verbose", "list explainers --json"))
 @common_options("data_dir", "device", "batch_size", "seed")
-def list_(registry: Registry, imports: Imports = None, *, common: Common) -> None:
+def list_(
+    registry: Annotated[
+        str, typer.Argument(metavar="REGISTRY", help="corpora, encoders, techniques, explainers, measures or tables.")
+    ],
+    imports: shared.Imports = None,
+    *,
+    common: Common,
+) -> None:
     """List corpora, encoders, techniques, explainers, measures or published tables."""
     from rich.table import Table
 

@@ -5,7 +5,6 @@ stream, as `>&-` does.  The exit code stays the same: an unmet requirement still
 """
 
 import io
-import json
 import os
 import signal
 import sys
@@ -13,19 +12,16 @@ import tempfile
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import typer
 
-from steadygaze.core.errors import RequirementNotMet, UserError, one_line, safe_json
-from steadygaze.core.types import OnProgress
+from steadygaze.core.errors import RequirementNotMet, UserError, one_line
 
 if TYPE_CHECKING:
-    from steadygaze.core.errors import Console
-    from steadygaze.data.corpus import Corpus
+    pass
 
 T = TypeVar("T")
 MOST_LINES = 50
@@ -74,11 +70,6 @@ def standard_streams() -> Iterator[None]:
         yield
 
 
-def output_closed() -> bool:
-    """Return whether the reader of standard output has closed it, so that a command can stop."""
-    return bool(getattr(getattr(getattr(sys.stdout, "buffer", None), "raw", None), "broken", False))
-
-
 @contextmanager
 def _closable(stream: TextIO | None) -> Iterator[TextIO]:
     if stream is None:  # the caller closed it
@@ -101,168 +92,6 @@ def _closable(stream: TextIO | None) -> Iterator[TextIO]:
     finally:
         with suppress(OSError):  # the command has already reported an earlier error
             closable.flush()
-
-
-PAUSE = 30.0
-"""Seconds between two progress lines in a log."""
-SHOWN_REMAINDER = 60.0
-"""Remaining seconds from which a log shows them."""
-
-
-@contextmanager
-def progress_bar(console: "Console", each: bool = False, percent: bool = False) -> Iterator[OnProgress]:
-    """Show a progress bar, or print progress lines in a log.
-
-    `each`: one line per finished item.  `percent`: the share that is done, not the count.
-    """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
-    from rich.table import Column
-
-    from steadygaze.core.progress_time import TaskColumn, TimeColumn, duration
-
-    bars = (
-        SpinnerColumn(),
-        BarColumn(12),
-        TextColumn("{task.percentage:>3.0f} %") if percent else MofNCompleteColumn(),
-        TimeColumn(Column(no_wrap=True)),
-        TaskColumn(),
-    )
-    with Progress(*bars, console=console, transient=True, disable=not console.is_terminal or console.quiet) as bar:
-        task, last = bar.add_task("reading", total=None), {"done": -1.0, "at": monotonic()}
-        start, estimate = last["at"], FallingEstimate()
-
-        def on_progress(activity: str, done: int, total: int) -> None:
-            now = monotonic()
-            share_left = estimate.left(done, total, now) if percent else None
-            fields: dict[str, Any] = {"left": share_left} if percent else {}
-            bar.update(task, description=activity, completed=done, total=total, **fields)
-            due = done != last["done"] if each else now - last["at"] > PAUSE
-            if bar.disable and due:
-                elapsed = now - start
-                left = elapsed * (total - done) / done if done else 0.0
-                count = f"{done:,} of {total:,} done" + (
-                    f", about {duration(left)} left" if left >= SHOWN_REMAINDER else ""
-                )
-                count = share_text(done, total, elapsed, share_left) if percent else count
-                print_line(console, f"{count}; {activity}")
-                last.update(done=done, at=now)
-
-        yield on_progress
-
-
-class FallingEstimate:
-    """The remaining time at the mean speed since the first report; it never rises until a new task begins.
-
-    The time before the first report does not count: it loads the model.  A task that follows another begins again at 0.
-
-    >>> estimate = FallingEstimate()
-    >>> [estimate.left(done, 100, now) for done, now in ((0, 30.0), (20, 40.0), (40, 80.0), (70, 100.0))]
-    [None, 40.0, 40.0, 30.0]
-    >>> [estimate.left(done, 8, now) for done, now in ((0, 110.0), (2, 120.0))]
-    [None, 30.0]
-    """
-
-    def __init__(self) -> None:
-        self.first: tuple[int, float] | None = None
-        self.last = 0
-        self.lowest: float | None = None
-
-    def left(self, done: int, total: int, now: float) -> float | None:
-        """Seconds; None: unknown."""
-        if self.first is None or done < self.last:
-            self.first, self.lowest = (done, now), None
-        self.last = done
-        finished, elapsed = done - self.first[0], now - self.first[1]
-        if finished > 0:
-            estimate = elapsed * (total - done) / finished
-            self.lowest = estimate if self.lowest is None else min(self.lowest, estimate)
-        return self.lowest
-
-
-def share_text(done: int, total: int, elapsed: float, left: float | None) -> str:
-    """
-    >>> share_text(30, 120, 75, 225)
-    '25 % done, 1:15 elapsed, about 3:45 left'
-    """
-    from steadygaze.core.progress_time import duration
-    from steadygaze.core.rounding import percent
-
-    remaining = "" if left is None else f", about {duration(left)} left"
-    return f"{percent(done / max(total, 1))} done, {duration(elapsed)} elapsed{remaining}"
-
-
-@contextmanager
-def print_warnings(console: "Console", on_progress: OnProgress) -> Iterator[OnProgress]:
-    """Print each warning as one line that names the cell."""
-    cell = ""
-
-    def watch_cell(activity: str, done: int, total: int) -> None:
-        nonlocal cell
-        on_progress(activity, done, total)
-        cell = activity.partition(":")[0]
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: print_line(console, f"{cell}: {message}".removeprefix(": "))
-        yield watch_cell
-
-
-@contextmanager
-def interruptible(console: "Console", kept: Callable[[], str]) -> Iterator[None]:
-    """On an interruption, print what is kept and how to continue; `kept` returns that sentence, or nothing."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if sentence := kept():
-            print_line(console, f"interrupted; {sentence}")
-        raise
-
-
-def print_line(console: "Console", message: str) -> None:
-    """Print one line without wrapping."""
-    console.print(one_line(message), highlight=False, markup=False, soft_wrap=True)
-
-
-def show_labels(corpus: "Corpus", keep: bool, console: "Console") -> None:
-    """Print the classes of the training texts and what is unusual about them; refuse near-duplicates unless kept."""
-    from steadygaze.core.errors import UserError
-    from steadygaze.data.label_checks import count_labels, count_sentence, near_duplicate_sentence, rare_sentence
-
-    counts = count_labels(example.label for example in corpus.training)
-    print_line(console, count_sentence(counts))
-    if rare := rare_sentence(counts):
-        print_line(console, rare)
-    everywhere = count_labels(example.label for split in corpus.splits.values() for example in split)
-    if not (near := near_duplicate_sentence(everywhere)):
-        return
-    if not keep:
-        raise UserError(f"{near}.  Correct them in the data, or add --keep-labels to train on them as they are")
-    print_line(console, f"{near}.  Each is a class of its own")
-
-
-def show(message: object) -> None:
-    """Print one line of a result."""
-    print(one_line(message))
-
-
-def print_json(value: Any) -> None:
-    print_json_lines([json.dumps(value, ensure_ascii=False, indent=1).encode(errors="replace")])
-
-
-def print_json_lines(lines: Iterable[bytes]) -> None:
-    """Print JSON in UTF-8, independent of the encoding of standard output."""
-    sys.stdout.flush()  # keep the order of earlier output
-    for line in until_closed(lines):
-        sys.stdout.buffer.write(safe_json(line) + b"\n")
-    sys.stdout.flush()
-
-
-def until_closed(items: Iterable[T]) -> Iterator[T]:
-    """Yield items until the reader of standard output closes the pipe."""
-    for item in items:
-        if output_closed():
-            return
-        yield item
 
 
 def run_command(app: Callable[..., Any], arguments: Sequence[str] | None = None) -> None:

@@ -11,37 +11,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
-    AnyModel,
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    DropEmpty,
-    File,
-    Pair,
-    Replace,
-    SentencesColumn,
-    SpreadsheetSafe,
-    TextColumn,
-    Texts,
     command_help,
     common_options,
-    load_adapter,
+    file_option,
     model_options,
-    output_file,
-    output_option,
-    print_omissions,
+    options_of,
     runtime_option,
-    stderr_console,
 )
-from steadygaze.cli.command_options import F, option_group, with_options
-from steadygaze.cli.output_streams import (
-    interruptible,
+from steadygaze.cli.load_models import load_adapter
+from steadygaze.cli.printing import (
     print_json,
     print_json_lines,
     print_line,
-    progress_bar,
+    print_omissions,
     show,
+    stderr_console,
     until_closed,
 )
+from steadygaze.cli.progress_bars import interruptible, progress_bar
 from steadygaze.core.errors import UserError, one_line, printable
 from steadygaze.results.model_options import ModelOptions
 
@@ -53,41 +43,37 @@ if TYPE_CHECKING:
 RELATIONS = ("entail", "contradict", "paraphrase", "duplicate")
 """A label that contains one of these names a relation between two texts."""
 
-ResultTable = Annotated[
-    Path | None,
-    output_option(
-        "--out",
-        "-o",
-        metavar="PATH",
-        parser=output_file,
-        help="With --file: all its columns and the results (.csv, .tsv, .jsonl, .parquet); resumable.",
-    ),
-]
-Engine = Annotated[
-    str,
-    runtime_option("--engine", help="With --out: local, ray (workers on this machine), ray://auto or ray://HOST:PORT."),
-]
-Workers = Annotated[
-    int | None,
-    runtime_option("--workers", min=1, metavar="N", help="Workers of Ray.", show_default="one per core or GPU"),
-]
-
 
 @dataclass(frozen=True)
 class TextOptions:
     """The texts of predict and explain, how the model reads them, and the table of results."""
 
-    texts: Texts = None
-    file: File = None
-    pair: Pair = None
-    text: TextColumn = None
-    sentences: SentencesColumn = None
-    drop_empty: DropEmpty = False
-    out_file: ResultTable = None
-    spreadsheet_safe: SpreadsheetSafe = False
-    replace: Replace = False
-    engine: Engine = "local"
-    workers: Workers = None
+    texts: shared.Texts = None
+    file: shared.File = None
+    pair: shared.Pair = None
+    text: shared.TextColumn = None
+    sentences: shared.SentencesColumn = None
+    drop_empty: shared.DropEmpty = False
+    out_file: Annotated[
+        Path | None,
+        file_option(
+            "--out",
+            "-o",
+            help="With --file: all its columns and the results (.csv, .tsv, .jsonl, .parquet); resumable.",
+        ),
+    ] = None
+    spreadsheet_safe: shared.SpreadsheetSafe = False
+    replace: shared.Replace = False
+    engine: Annotated[
+        str,
+        runtime_option(
+            "--engine", help="With --out: local, ray (workers on this machine), ray://auto or ray://HOST:PORT."
+        ),
+    ] = "local"
+    workers: Annotated[
+        int | None,
+        runtime_option("--workers", min=1, metavar="N", help="Workers of Ray.", show_default="one per core or GPU"),
+    ] = None
 
     @property
     def columns(self) -> list[str]:
@@ -124,11 +110,6 @@ class TextOptions:
             raise UserError("--sentences names a column of a file: give --file FILE")
 
 
-def text_options(command: F) -> F:
-    """Add the fields of `TextOptions` to the options of a command, which receives them as the argument `inputs`."""
-    return with_options(command, "inputs", option_group(TextOptions), lambda own, _: TextOptions(**own))
-
-
 @app.command(
     **command_help(
         'predict model/ "A gorgeous, witty, seductive movie."',
@@ -138,8 +119,8 @@ def text_options(command: F) -> F:
 )
 @common_options("data_dir", "seed", "verbose")
 @model_options()
-@text_options
-def predict(model: AnyModel, *, inputs: TextOptions, options: ModelOptions, common: Common) -> None:
+@options_of("inputs", TextOptions)
+def predict(model: shared.AnyModel, *, inputs: TextOptions, options: ModelOptions, common: Common) -> None:
     """Predict the labels of texts."""
     inputs.check()
     load = partial(load_adapter, model, options, common)

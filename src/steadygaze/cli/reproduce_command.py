@@ -8,60 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    Engine,
-    Epochs,
-    Synonyms,
-    Vectors,
-    Workers,
     command_help,
     common_options,
-    data_option,
+    config_options,
     output_option,
-    stderr_console,
-    stdout_console,
-    training_option,
 )
-from steadygaze.cli.output_streams import interruptible, print_json, print_line, print_warnings, progress_bar, show
+from steadygaze.cli.printing import print_json, print_line, show, stderr_console, stdout_console
+from steadygaze.cli.progress_bars import interruptible, print_warnings, progress_bar
 from steadygaze.core.errors import UserError
+from steadygaze.study.study_options import ReproduceOptions
 
 if TYPE_CHECKING:
     from steadygaze.results.reproduction import Reproduction
-    from steadygaze.study.table_blocks import ReproduceOptions
 
 LIST = "list"
 PRINTING = {"table", "records", "config", "json", "quiet", "verbose"}
 """Parameters that have an effect beside --records."""
 RUNNING = {"engine", "workers", "device"}
 """Parameters that have no effect beside --finished."""
-TableName = Annotated[str, typer.Argument(metavar="TABLE", help="Table or figure, such as seat/table1; list: all.")]
-Out = Annotated[Path, output_option("--out", "-o", help="Folder of all tables; the same command resumes a table.")]
-Only = Annotated[
-    str,
-    training_option(
-        "--only", metavar="A,B,…", help="Corpora, encoders, techniques or variants.", show_default="all of the table"
-    ),
-]
-Seeds = Annotated[
-    int, training_option("--seeds", min=1, metavar="N", help="Models per technique: --seed, --seed + 1, …")
-]
-Limit = Annotated[int | None, data_option("--limit", min=1, metavar="N", help="Test texts.", show_default="all")]
-TrainLimit = Annotated[
-    int | None,
-    data_option("--train-limit", min=1, metavar="N", help="Training texts, sampled at random.", show_default="all"),
-]
-Notes = Annotated[
-    list[str] | None,
-    output_option("--note", metavar="TEXT", help="Departure of this run, printed with the table; repeatable."),
-]
-Finished = Annotated[bool, output_option("--finished", help="Print the finished parts of the folder; run nothing.")]
-Records = Annotated[
-    Path | None, output_option("--records", metavar="FILE", help="Print the table of a file of records; run nothing.")
-]
-Settings = Annotated[
-    list[str] | None, training_option("--set", metavar="KEY=VALUE", help="Setting of all techniques; repeatable.")
-]
 
 
 @app.command(
@@ -72,43 +39,32 @@ Settings = Annotated[
     )
 )
 @common_options("verbose")
+@config_options(ReproduceOptions)
 def reproduce(
     ctx: typer.Context,
-    table: TableName,
-    out: Out = Path("runs/reproduce"),
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Table or figure, such as seat/table1; list: all.")],
+    out: Annotated[
+        Path, output_option("--out", "-o", help="Folder of all tables; the same command resumes a table.")
+    ] = Path("runs/reproduce"),
     *,
-    only: Only = "",
-    seeds: Seeds = 5,
-    epochs: Epochs = None,
-    limit: Limit = None,
-    train_limit: TrainLimit = None,
-    vectors: Vectors = None,
-    synonyms: Synonyms = None,
-    settings: Settings = None,
-    notes: Notes = None,
-    finished: Finished = False,
-    records: Records = None,
-    engine: Engine = "local",
-    workers: Workers = None,
+    settings: dict[str, Any],
+    settings_of_all: shared.SettingsOfAll = None,
+    finished: Annotated[
+        bool, output_option("--finished", help="Print the finished parts of the folder; run nothing.")
+    ] = False,
+    records: Annotated[
+        Path | None,
+        output_option("--records", metavar="FILE", help="Print the table of a file of records; run nothing."),
+    ] = None,
+    engine: shared.Engine = "local",
+    workers: shared.Workers = None,
     common: Common,
 ) -> None:
     """Run a published table on your machine, and print the paper's numbers beside ours."""
     from steadygaze.core.settings import parse
-    from steadygaze.study.table_blocks import ReproduceOptions
 
-    options = ReproduceOptions(
-        tuple(name.strip() for name in only.split(",") if name.strip()),
-        seeds,
-        common.seed,
-        epochs,
-        common.batch_size,
-        limit,
-        train_limit,
-        vectors,
-        None if synonyms is None else str(synonyms),
-        parse(settings or []),
-        tuple(notes or ()),
-    )
+    of_all = parse(settings_of_all or [])
+    options = ReproduceOptions(**settings, seed=common.seed, batch_size=common.batch_size, settings=of_all)
     if table == LIST:
         _list(out, options, common)
     elif records is not None:
@@ -122,7 +78,7 @@ def reproduce(
         _show(_run(table, options, out, common, engine, workers), out, common)
 
 
-def _list(out: Path, options: "ReproduceOptions", common: Common) -> None:
+def _list(out: Path, options: ReproduceOptions, common: Common) -> None:
     from rich.table import Table
 
     from steadygaze.study.published_tables import published_tables
@@ -166,7 +122,7 @@ def _read(name: str, records: Path) -> "Reproduction":
     return reproduction
 
 
-def _collect(name: str, options: "ReproduceOptions", out: Path, common: Common) -> "Reproduction":
+def _collect(name: str, options: ReproduceOptions, out: Path, common: Common) -> "Reproduction":
     from steadygaze.study.compare import StudyRuntime
     from steadygaze.study.published_tables import find_table
     from steadygaze.study.reproduce import collect
@@ -176,7 +132,7 @@ def _collect(name: str, options: "ReproduceOptions", out: Path, common: Common) 
 
 
 def _run(
-    name: str, options: "ReproduceOptions", out: Path, common: Common, engine: str, workers: int | None
+    name: str, options: ReproduceOptions, out: Path, common: Common, engine: str, workers: int | None
 ) -> "Reproduction":
     from steadygaze.study.compare import StudyRuntime
     from steadygaze.study.published_tables import find_table

@@ -9,26 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
-    CLASSIFIER,
-    DATA,
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    DropEmpty,
-    LabelIfAny,
-    RationalesColumn,
-    SentencesColumn,
-    Split,
-    Synonyms,
-    TextColumn,
     command_help,
     common_options,
     data_option,
-    load_adapter,
     model_options,
     runtime_option,
-    stderr_console,
 )
-from steadygaze.cli.output_streams import print_line
+from steadygaze.cli.load_models import load_adapter
+from steadygaze.cli.printing import print_line, stderr_console
 from steadygaze.core.errors import UserError
 from steadygaze.results.model_options import ModelOptions
 
@@ -39,26 +30,6 @@ if TYPE_CHECKING:
 
 INSTALL = "the workbench needs FastAPI and uvicorn: pip install 'steadygaze[serve]'"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-
-Models = Annotated[list[str], typer.Argument(metavar="MODEL...", help=CLASSIFIER)]
-ServedDataOption = Annotated[
-    str | None, data_option("--data", metavar="DATA", help=f"Texts to audit and to pick from. {DATA}")
-]
-Host = Annotated[str, runtime_option("--host", help="Address to listen on; others than this machine need --token.")]
-Port = Annotated[int, runtime_option("--port", min=0, max=65535, help="Port; 0: any free one.")]
-Token = Annotated[
-    str | None,
-    runtime_option(
-        "--token", envvar="STEADYGAZE_TOKEN", help="Token that every request needs, at least 16 characters."
-    ),
-]
-Rate = Annotated[
-    float,
-    runtime_option("--rate", min=1, metavar="N", help="Requests per second of one client; bursts: twice as many."),
-]
-Names = Annotated[
-    list[str] | None, runtime_option("--name", metavar="HOST:PORT", help="Further name of this server; repeatable.")
-]
 
 
 @app.command(
@@ -71,21 +42,35 @@ Names = Annotated[
 @common_options("seed", "json", "verbose")
 @model_options()
 def serve(
-    models: Models,
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help=shared.CLASSIFIER)],
     options: ModelOptions,
-    synonyms: Synonyms = None,
-    data: ServedDataOption = None,
-    split: Split = None,
-    text: TextColumn = None,
-    label: LabelIfAny = None,
-    rationales: RationalesColumn = None,
-    sentences: SentencesColumn = None,
-    drop_empty: DropEmpty = False,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    token: Token = None,
-    names: Names = None,
-    rate: Rate = 200,
+    synonyms: shared.Synonyms = None,
+    data: Annotated[
+        str | None, data_option("--data", metavar="DATA", help=f"Texts to audit and to pick from. {shared.DATA}")
+    ] = None,
+    split: shared.Split = None,
+    text: shared.TextColumn = None,
+    label: shared.LabelIfAny = None,
+    rationales: shared.RationalesColumn = None,
+    sentences: shared.SentencesColumn = None,
+    drop_empty: shared.DropEmpty = False,
+    host: Annotated[
+        str, runtime_option("--host", help="Address to listen on; others than this machine need --token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, runtime_option("--port", min=0, max=65535, help="Port; 0: any free one.")] = 8000,
+    token: Annotated[
+        str | None,
+        runtime_option(
+            "--token", envvar="STEADYGAZE_TOKEN", help="Token that every request needs, at least 16 characters."
+        ),
+    ] = None,
+    names: Annotated[
+        list[str] | None, runtime_option("--name", metavar="HOST:PORT", help="Further name of this server; repeatable.")
+    ] = None,
+    rate: Annotated[
+        float,
+        runtime_option("--rate", min=1, metavar="N", help="Requests per second of one client; bursts: twice as many."),
+    ] = 200,
     *,
     common: Common,
 ) -> None:

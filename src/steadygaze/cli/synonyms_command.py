@@ -8,23 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
-    DATA,
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    DataOption,
-    DropEmpty,
-    LabelColumn,
-    Replace,
-    TextColumn,
     command_help,
     common_options,
     data_option,
+    file_option,
     model_option,
-    output_file,
-    output_option,
-    stderr_console,
 )
-from steadygaze.cli.output_streams import print_json, print_line, show
+from steadygaze.cli.printing import print_json, print_line, show, stderr_console
 from steadygaze.core.rounding import percent
 from steadygaze.results.audit_config import SYNONYM_TABLE
 
@@ -36,21 +29,8 @@ synonyms = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Buil
 app.add_typer(synonyms, name="synonyms")
 
 SOURCE = f"{SYNONYM_TABLE} wordnet: the installed database."
-Sources = Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", help=SOURCE)]
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=f"Synonym groups (.json). {SOURCE}")]
-Words = Annotated[list[str], typer.Argument(metavar="WORD...", help="Words to show.")]
-OutFile = Annotated[
-    Path,
-    output_option("--out", "-o", metavar="FILE", parser=output_file, help="Table (.jsonl) or groups (.json) to write."),
-]
-Corpus = Annotated[str | None, data_option("--data", metavar="DATA", help=f"Training texts. {DATA}")]
-GroupRule = Annotated[str, model_option("--rule", help="Rule of groups: star, half, clique or linked.")]
-Inflection = Annotated[
-    bool, model_option("--inflection", help="Group the inflected forms of each word (needs WordNet and --data).")
-]
-Typos = Annotated[bool, model_option("--typos", help="Read unknown words as the word that they are a typo of.")]
 KEEP = "Keep pairs with different class frequencies (nominal false discovery rate: 5 %)."
-KeepSuspicious = Annotated[bool, model_option("--keep-suspicious", help=KEEP)]
 
 
 @synonyms.command(
@@ -62,17 +42,23 @@ KeepSuspicious = Annotated[bool, model_option("--keep-suspicious", help=KEEP)]
 )
 @common_options("device", "batch_size", "seed", "verbose")
 def build(
-    out_file: OutFile,
-    sources: Sources = None,
-    data: Corpus = None,
-    text: TextColumn = None,
-    label: LabelColumn = "label",
-    drop_empty: DropEmpty = False,
-    rule: GroupRule = "star",
-    inflection: Inflection = False,
-    typos: Typos = False,
-    keep_suspicious: KeepSuspicious = False,
-    replace: Replace = False,
+    out_file: Annotated[
+        Path, file_option("--out", "-o", metavar="FILE", help="Table (.jsonl) or groups (.json) to write.")
+    ],
+    sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", help=SOURCE)] = None,
+    data: Annotated[str | None, data_option("--data", metavar="DATA", help=f"Training texts. {shared.DATA}")] = None,
+    text: shared.TextColumn = None,
+    label: shared.LabelColumn = "label",
+    drop_empty: shared.DropEmpty = False,
+    rule: Annotated[str, model_option("--rule", help="Rule of groups: star, half, clique or linked.")] = "star",
+    inflection: Annotated[
+        bool, model_option("--inflection", help="Group the inflected forms of each word (needs WordNet and --data).")
+    ] = False,
+    typos: Annotated[
+        bool, model_option("--typos", help="Read unknown words as the word that they are a typo of.")
+    ] = False,
+    keep_suspicious: Annotated[bool, model_option("--keep-suspicious", help=KEEP)] = False,
+    replace: shared.Replace = False,
     *,
     common: Common,
 ) -> None:
@@ -160,7 +146,12 @@ def _grouping(
     ),
 )
 @common_options("data_dir", "device", "batch_size", "seed", "verbose")
-def show_words(source: Source, words: Words, *, common: Common) -> None:
+def show_words(
+    source: Source,
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words to show.")],
+    *,
+    common: Common,
+) -> None:
     """Show the synonyms and the group of words."""
     from steadygaze.data.synonym_grouping import group_synonyms
     from steadygaze.data.synonym_groups import fold_word, read_group_file
@@ -197,10 +188,10 @@ def show_words(source: Source, words: Words, *, common: Common) -> None:
 @common_options("device", "batch_size", "seed", "verbose")
 def check(
     source: Source,
-    data: DataOption,
-    text: TextColumn = None,
-    label: LabelColumn = "label",
-    drop_empty: DropEmpty = False,
+    data: shared.DataOption,
+    text: shared.TextColumn = None,
+    label: shared.LabelColumn = "label",
+    drop_empty: shared.DropEmpty = False,
     *,
     common: Common,
 ) -> None:

@@ -5,52 +5,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    Data,
-    DropEmpty,
-    LabelColumn,
-    TextColumn,
     command_help,
     common_options,
+    config_options,
     data_option,
+    options_of,
     output_option,
-    print_health,
-    runtime_option,
-    stderr_console,
     training_option,
 )
-from steadygaze.cli.output_streams import print_json, print_line, show
-from steadygaze.cli.study_runtime import StudyOptions, study_options, study_runtime
+from steadygaze.cli.printing import print_health, print_json, print_line, show, stderr_console
+from steadygaze.cli.study_runtime import RuntimeOptions, study_runtime
+from steadygaze.study.study_options import TuneOptions
 
 if TYPE_CHECKING:
     from steadygaze.results.tuning import Tuning
-
-Technique = Annotated[str, training_option("--technique", help="Technique; see: list techniques.")]
-Out = Annotated[Path, output_option("--out", "-o", help="Folder of the search; the same command resumes it.")]
-Trials = Annotated[int, training_option("--trials", min=1, metavar="N", help="Models to train.")]
-ObjectiveNames = Annotated[
-    str, training_option("--objective", metavar="A,B", help="Measures on validation texts; see: list measures.")
-]
-Settings = Annotated[
-    list[str] | None,
-    training_option(
-        "--set",
-        metavar="KEY=SPACE",
-        help="Setting to vary (LOW:HIGH, LOW:HIGH:log or A,B,C) or a fixed value; repeatable.",
-        show_default="the space of the technique",
-    ),
-]
-Search = Annotated[
-    list[str] | None,
-    training_option("--search", metavar="KEY", help="Setting to vary in its own space; repeatable."),
-]
-Parallel = Annotated[int, runtime_option("--parallel", min=1, metavar="N", help="Trials that are proposed together.")]
-Prune = Annotated[bool, training_option("--prune/--no-prune", help="Stop trials below the median of earlier ones.")]
-VarySeed = Annotated[bool, training_option("--vary-seed", help="Train each trial with another seed.")]
-Limit = Annotated[
-    int | None, data_option("--limit", min=1, metavar="N", help="Validation texts to audit.", show_default="all")
-]
 
 
 @app.command(
@@ -61,24 +32,29 @@ Limit = Annotated[
     )
 )
 @common_options("verbose")
-@study_options
+@options_of("study", RuntimeOptions)
+@config_options(TuneOptions, "settings")
 def tune(
-    data: Data,
-    technique: Technique,
-    out: Out,
+    data: shared.Data,
+    settings: dict[str, Any],
+    out: Annotated[Path, output_option("--out", "-o", help="Folder of the search; the same command resumes it.")],
     *,
-    trials: Trials = 20,
-    objective: ObjectiveNames = "macro-f1",
-    text: TextColumn = None,
-    label: LabelColumn = "label",
-    drop_empty: DropEmpty = False,
-    limit: Limit = None,
-    study: StudyOptions,
-    settings: Settings = None,
-    search: Search = None,
-    prune: Prune = True,
-    vary_seed: VarySeed = False,
-    parallel: Parallel = 4,
+    text: shared.TextColumn = None,
+    label: shared.LabelColumn = "label",
+    drop_empty: shared.DropEmpty = False,
+    limit: Annotated[
+        int | None, data_option("--limit", min=1, metavar="N", help="Validation texts to audit.", show_default="all")
+    ] = None,
+    study: RuntimeOptions,
+    values: Annotated[
+        list[str] | None,
+        training_option(
+            "--set",
+            metavar="KEY=SPACE",
+            help="Setting to vary (LOW:HIGH, LOW:HIGH:log or A,B,C) or a fixed value; repeatable.",
+            show_default="the space of the technique",
+        ),
+    ] = None,
     common: Common,
 ) -> None:
     """Search the settings of a technique by validation scores, and save the best model."""
@@ -86,27 +62,12 @@ def tune(
     from steadygaze.study.tune import tune as run
     from steadygaze.study.tune_config import TuneConfig
 
-    fixed, spaces = _parse_settings(settings or [])
-    config = {
-        **study.config(common),
-        "data": data,
-        "text": tuple(text or ("text",)),
-        "label": label,
-        "drop_empty": drop_empty,
-        "limit": limit,
-        "technique": technique,
-        "trials": trials,
-        "objectives": tuple(name.strip() for name in objective.split(",") if name.strip()),
-        "parallel": parallel,
-        "prune": prune,
-        "vary_seed": vary_seed,
-        "settings": fixed,
-        "spaces": spaces,
-        "search": tuple(search or ()),
-    }
-    search_config = build(TuneConfig, config)
+    fixed, spaces = _parse_settings(values or [])
+    texts = {"data": data, "text": tuple(text or ("text",)), "label": label, "drop_empty": drop_empty, "limit": limit}
+    rest = {"seed": common.seed, "batch_size": common.batch_size, "settings": fixed, "spaces": spaces}
+    config = build(TuneConfig, {**settings, **texts, **rest})
     with study_runtime(out, common, study, "trials") as runtime:
-        result = run(search_config, runtime)
+        result = run(config, runtime)
     _show(result, out, common)
 
 

@@ -4,45 +4,21 @@ from pathlib import Path
 from typing import Annotated
 
 from steadygaze.cli import app
-from steadygaze.cli.application import (
-    AnyModel,
+from steadygaze.cli import shared_options as shared
+from steadygaze.cli.command_options import (
     Common,
-    CorpusOptions,
-    ExplainerImports,
-    Replace,
-    Split,
     command_help,
     common_options,
-    corpus_options,
-    load_adapter,
+    file_option,
     model_option,
     model_options,
-    output_file,
+    options_of,
     output_option,
-    print_result,
-    stderr_console,
 )
-from steadygaze.cli.output_streams import print_json, print_line, progress_bar
+from steadygaze.cli.load_models import load_adapter
+from steadygaze.cli.printing import print_json, print_line, print_result, stderr_console
+from steadygaze.cli.progress_bars import progress_bar
 from steadygaze.results.model_options import ModelOptions
-
-Explainers = Annotated[
-    list[str] | None,
-    model_option(
-        "--explainer",
-        help="Explainer (see: list explainers) or folder of fit-explainer; repeatable.",
-        show_default="the model's",
-    ),
-]
-Target = Annotated[
-    str | None,
-    model_option(
-        "--target", metavar="NAME", help="Class, or output of a multi-label model.", show_default="predicted class"
-    ),
-]
-Limit = Annotated[int, output_option("--words", min=1, metavar="N", help="Words per class and explainer.")]
-Fewest = Annotated[int, output_option("--min-texts", min=1, metavar="N", help="Fewest texts that contain a word.")]
-FunctionWords = Annotated[bool, output_option("--function-words", help="List function words and punctuation, too.")]
-Html = Annotated[Path | None, output_option("--html", metavar="PATH", parser=output_file, help="HTML page with bars.")]
 
 
 @app.command(
@@ -54,20 +30,36 @@ Html = Annotated[Path | None, output_option("--html", metavar="PATH", parser=out
     ),
 )
 @common_options("verbose")
-@corpus_options
+@options_of("corpus", shared.CorpusOptions)
 @model_options("attention")
 def word_weights(
-    model: AnyModel,
-    corpus: CorpusOptions,
-    split: Split = None,
-    target: Target = None,
-    explainers: Explainers = None,
-    imports: ExplainerImports = None,
-    words: Limit = 20,
-    min_texts: Fewest = 3,
-    function_words: FunctionWords = False,
-    html: Html = None,
-    replace: Replace = False,
+    model: shared.AnyModel,
+    corpus: shared.CorpusOptions,
+    split: shared.Split = None,
+    target: Annotated[
+        str | None,
+        model_option(
+            "--target", metavar="NAME", help="Class, or output of a multi-label model.", show_default="predicted class"
+        ),
+    ] = None,
+    explainers: Annotated[
+        list[str] | None,
+        model_option(
+            "--explainer",
+            help="Explainer (see: list explainers) or folder of fit-explainer; repeatable.",
+            show_default="the model's",
+        ),
+    ] = None,
+    imports: shared.ExplainerImports = None,
+    words: Annotated[int, output_option("--words", min=1, metavar="N", help="Words per class and explainer.")] = 20,
+    min_texts: Annotated[
+        int, output_option("--min-texts", min=1, metavar="N", help="Fewest texts that contain a word.")
+    ] = 3,
+    function_words: Annotated[
+        bool, output_option("--function-words", help="List function words and punctuation, too.")
+    ] = False,
+    html: Annotated[Path | None, file_option("--html", help="HTML page with bars.")] = None,
+    replace: shared.Replace = False,
     *,
     options: ModelOptions,
     common: Common,

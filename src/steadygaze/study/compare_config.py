@@ -16,6 +16,7 @@ from steadygaze.models.classifier import Architecture
 from steadygaze.properties import check_name
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.row import MeasureKey
+from steadygaze.study.study_options import CompareOptions, untrained
 from steadygaze.techniques import TECHNIQUES, find_technique
 from steadygaze.training.optimizers import Training
 
@@ -25,33 +26,17 @@ COLLAPSED = "collapsed"
 
 
 @settings
-class CompareConfig(ProbeConfig, DataConfig):
+class CompareConfig(CompareOptions, ProbeConfig, DataConfig):
     """The settings that determine the scores, besides versions and hardware.
 
     The audits use the fields of ProbeConfig, on the split of DataConfig: by default test, or else held-out texts.
     """
 
-    techniques: tuple[str, ...]
-    """The first is the baseline."""
-    seeds: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Models per technique."""
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED - 1000)] = 0
     """The first seed; also the seed of the audits."""
-    encoder: str = "bilstm"
-    vectors: str | None = None
-    epochs: int | None = None
-    batch_size: int | None = None
-    """Texts per training batch."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Settings of all techniques."""
     settings_for: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Technique -> its own settings."""
-    explainer: str | None = None
-    """None: the default of each model, attention or a rationale."""
-    synonyms: str | dict[str, list[str]] | None = None
-    """For the audit: a file or a mapping.  None: no word is substituted."""
-    synonym_groups: str | dict[str, list[str]] | None = None
-    """For all models: a file of groups, a synonym table or a mapping.  None: every word has its own id."""
     train_limit: Annotated[int, Field(ge=1)] | None = None
     """At most so many training texts, drawn at random with the seed 0.  None: all."""
     measures: tuple[str, ...] = ()
@@ -77,18 +62,7 @@ class CompareConfig(ProbeConfig, DataConfig):
 
     def classifier(self, technique: str, seed: int, device: str = "auto") -> TextClassifier:
         """An untrained classifier."""
-        return TextClassifier(
-            self.encoder,
-            technique,
-            seed=seed,
-            epochs=self.epochs,
-            vectors=self.vectors,
-            settings={**self.settings, **self.settings_for.get(technique, {})},
-            batch_size=self.batch_size,
-            synonym_groups=self.synonym_groups,
-            device=device,
-            verbose=False,
-        )
+        return untrained(self, technique, seed, self.settings_for.get(technique, {}), device)
 
     def training(self, technique: str, seed: int | None = None) -> TrainConfig:
         """All settings of a technique, including defaults."""

@@ -39,11 +39,10 @@ from steadygaze.study.published_tables import AXES, Counterpart, Entry, Publishe
 from steadygaze.study.seed_statistics import by_model, macro_f1_interval, mean, mean_intervals, seed_means
 from steadygaze.study.study_data import StudyData, cell_inputs, load_study_data
 from steadygaze.study.study_folder import StudyFolder, read_arrays
-from steadygaze.study.table_blocks import Block, ReproduceOptions, blocks, is_finished
+from steadygaze.study.study_options import SCORE, ReproduceOptions
+from steadygaze.study.table_blocks import Block, blocks, is_finished
 from steadygaze.training.progress import TrainingDiverged
 
-SCORE = "macro-f1"
-"""The validation score that chooses settings."""
 NOT_RUN = "not run"
 DIVERGED = "diverged"
 RECORDS = "records.jsonl.gz"

@@ -7,7 +7,7 @@ rows that train one technique with different settings are in different blocks, e
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,29 +21,10 @@ from steadygaze.study.cell_record import RECORD
 from steadygaze.study.compare_config import CompareConfig
 from steadygaze.study.published_tables import AXES, Counterpart, Entry, PublishedTable
 from steadygaze.study.study_folder import StudyFolder
+from steadygaze.study.study_options import ReproduceOptions
 from steadygaze.techniques import TECHNIQUES
 
 _GRID = ("corpora", "encoders", "variants")
-
-
-@dataclass(frozen=True)
-class ReproduceOptions:
-    """What a run may choose; the rest is in the table."""
-
-    only: tuple[str, ...] = ()
-    """Corpora, encoders, techniques or variants, by our name or the paper's; empty: all."""
-    seeds: int = 5
-    seed: int = 0
-    epochs: int | None = None
-    batch_size: int | None = None
-    limit: int | None = None
-    train_limit: int | None = None
-    vectors: str | None = None
-    synonyms: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of all techniques."""
-    notes: tuple[str, ...] = ()
-    """Departures of this run from the paper."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from steadygaze.estimator.text_classifier import load_classifier
 from steadygaze.study.cells import MODEL, StudyCell
 from steadygaze.study.compare_config import CompareConfig
 from steadygaze.study.study_folder import StudyFolder
+from steadygaze.study.study_options import SCORE
 from steadygaze.study.trial import TrialResult
-from steadygaze.study.tune_config import SCORE, TuneConfig, objectives
+from steadygaze.study.tune_config import TuneConfig, objectives
 from steadygaze.training.tracking import flat_numbers, log_run
 
 

@@ -28,7 +28,8 @@ from steadygaze.properties import PROPERTIES
 from steadygaze.properties.property import Property
 from steadygaze.results.audit_config import Runtime
 from steadygaze.study.cell_record import Output, cell_folder
-from steadygaze.study.tune_config import SCORE, TuneConfig, objectives
+from steadygaze.study.study_options import SCORE
+from steadygaze.study.tune_config import TuneConfig, objectives
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import TrainingStopped

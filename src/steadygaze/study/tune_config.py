@@ -12,12 +12,9 @@ from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig, TrainCon
 from steadygaze.models.classifier import Architecture
 from steadygaze.properties import check_name, columns, measure_of
 from steadygaze.results.audit_config import ProbeConfig
+from steadygaze.study.study_options import LEAST_TRIALS, TuneOptions, untrained
 from steadygaze.techniques import find_technique
 from steadygaze.training.optimizers import Training
-
-SCORE = "macro-f1"
-"""The validation score of every epoch, by which trials are pruned."""
-LEAST_TRIALS = 10_000
 
 
 @dataclass(frozen=True)
@@ -28,34 +25,14 @@ class Objective:
 
 
 @settings
-class TuneConfig(ProbeConfig, DataConfig):
+class TuneConfig(TuneOptions, ProbeConfig, DataConfig):
     """The settings that determine the trials, besides versions and hardware."""
 
-    technique: str
-    trials: Annotated[int, Field(ge=1, le=LEAST_TRIALS)] = 20
-    objectives: tuple[str, ...] = (SCORE,)
-    """Measures on the validation texts."""
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED - LEAST_TRIALS)] = 0
     """Seed of the search and of every trial."""
-    vary_seed: bool = False
-    """Train trial n with the seed `seed` + n.  Otherwise all have the same: only their settings differ."""
-    parallel: Annotated[int, Field(ge=1, le=1000)] = 4
-    """Trials that are proposed together, from the results of all earlier ones; the number of workers may differ."""
-    prune: bool = True
-    """Stop a trial whose validation score is below the median of earlier trials at the same epoch."""
-    encoder: str = "bilstm"
-    vectors: str | None = None
-    epochs: int | None = None
-    batch_size: int | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Fixed settings."""
     spaces: dict[str, Any] = Field(default_factory=dict)
     """Setting -> SearchRange or SearchChoice.  Empty: those that the technique declares."""
-    search: tuple[str, ...] = ()
-    """Settings to vary in their declared space, besides `spaces`."""
-    synonyms: str | dict[str, list[str]] | None = None
-    """For measures under synonym substitution: a file or a mapping."""
-    synonym_groups: str | dict[str, list[str]] | None = None
 
     def seed_of(self, number: int) -> int:
         """The seed of a trial."""
@@ -63,18 +40,7 @@ class TuneConfig(ProbeConfig, DataConfig):
 
     def classifier(self, number: int, values: dict[str, Any], device: str = "auto") -> TextClassifier:
         """The untrained classifier of a trial."""
-        return TextClassifier(
-            self.encoder,
-            self.technique,
-            seed=self.seed_of(number),
-            epochs=self.epochs,
-            vectors=self.vectors,
-            settings={**self.settings, **values},
-            batch_size=self.batch_size,
-            synonym_groups=self.synonym_groups,
-            device=device,
-            verbose=False,
-        )
+        return untrained(self, self.technique, self.seed_of(number), values, device)
 
     def training(self, number: int, values: dict[str, Any]) -> TrainConfig:
         return train_config(self.classifier(number, values).get_params(deep=False))

@@ -10,8 +10,8 @@ import pytest
 import steadygaze as sg
 from estimator.tiny import LABELS, TEXTS, fitted
 from printed_pages import DOCS, blocks
-from steadygaze.cli.shared_options import import_modules
 from steadygaze.cli.registry_listing import list_registry
+from steadygaze.cli.shared_options import import_modules
 from steadygaze.properties import PROPERTIES, check_policy, columns, own_properties
 from steadygaze.report.terminal_tables import text
 from steadygaze.results.policy import Policy, as_policy

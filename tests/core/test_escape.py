@@ -8,7 +8,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from steadygaze.cli.output_streams import standard_streams
+from steadygaze.cli.run_command import standard_streams
 from steadygaze.core.errors import LONGEST, Console, RequirementNotMet, UserError, one_line, printable, safe_json
 
 CONTROLS = [chr(code) for code in (*range(32), *range(127, 160))]

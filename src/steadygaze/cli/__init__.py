@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 import steadygaze
-from steadygaze.cli.output_streams import run_command
+from steadygaze.cli.run_command import run_command
 
 EXIT_CODES = "0 done; 2 wrong input; 70 internal error; 130 interrupted (SIGTERM 143, SIGHUP 129)"
 FAILED_CHECK = "1 a requirement is not met, or --verify finds a difference"

@@ -24,7 +24,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.models.inference import NonFiniteOutput
 from steadygaze.serve.api import ExplainBody, Models, PredictRequest, explained, predicted, router
 from steadygaze.serve.batching import Busy
-from steadygaze.serve.direct import DirectAnswers, Handler
+from steadygaze.serve.direct_answers import DirectAnswers, Handler
 from steadygaze.serve.job_api import router as job_router
 from steadygaze.serve.jobs import Jobs, TooManyJobs, UnknownJob, failure
 from steadygaze.serve.security import BUSY, REFUSED, TOO_LARGE, TOO_SLOW, Access, Count, Scope, SecurityMiddleware

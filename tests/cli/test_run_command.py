@@ -16,7 +16,7 @@ from robustness.small import Small, small
 from steadygaze import cli
 from steadygaze.adapters import streaming
 from steadygaze.cli import audit_and_verify
-from steadygaze.cli.output_streams import termination_as_interruption
+from steadygaze.cli.run_command import termination_as_interruption
 
 FULL = Path("/dev/full")
 

@@ -1,4 +1,4 @@
-"""Exit codes, standard output and standard error of a command: printing, progress bars, closed streams.
+"""Run a command: its exit code, closed streams, warnings as lines, and signals.
 
 Writes to a closed stream are dropped.  A reader may close the pipe, as `| head` does, or the caller may close the
 stream, as `>&-` does.  The exit code stays the same: an unmet requirement still exits with 1.

@@ -17,6 +17,7 @@ from steadygaze.cli import audit_and_verify
 from steadygaze.core.atomic_files import exclusive
 from steadygaze.data.planted.reviews import planted_reviews
 from steadygaze.results import model_card
+from steadygaze.results.advice import Advice
 
 
 @pytest.fixture(scope="module")
@@ -370,7 +371,8 @@ def test_people_see_the_verdicts_and_what_they_rest_on_and_all_numbers_on_reques
 
 @pytest.mark.usefixtures("fewer_protocols")
 def test_complete_commands_of_the_advice_are_the_last_lines(audit, here, monkeypatch, tmp_path):
-    advice = "Run `steadygaze audit ./model --limit 99`, or `steadygaze train TRAINING_DATA --set synonyms=TABLE`."
+    commands = "steadygaze audit ./model --limit 99", "steadygaze train TRAINING_DATA --set synonyms=TABLE"
+    advice = tuple(Advice(command=tuple(command.split())) for command in commands)
     report = full_report(plots={}, verdicts=(replace(VERDICTS[0], advice=advice),) * 2)
     monkeypatch.setattr(audit_and_verify.LoadedAudit, "run", lambda *_: report)
     lines = [line for line in audit().err.splitlines() if line.startswith("next:")]

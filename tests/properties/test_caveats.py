@@ -7,8 +7,9 @@ import pytest
 
 import steadygaze as sg
 from estimator.tiny import LABELS, TEXTS, fitted
+from steadygaze.report.sentences import CAVEATS
 from steadygaze.results.report import Report
-from steadygaze.results.row import CAVEATS, Row
+from steadygaze.results.row import Row
 
 ERASURE = "erasure-judged-by-erasure"
 ERASED = ("comprehensiveness", "sufficiency", "largest-drop", "post-hoc-accuracy")

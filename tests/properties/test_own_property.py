@@ -78,7 +78,7 @@ def test_a_no_has_the_sentence_and_the_advice_of_the_property():
     assert verdict.why == "The first word gets 0.400 more of the attention than its share."
     assert (
         "Train a classifier with another technique: `steadygaze train TRAINING_DATA --technique word-at"
-        in verdict.advice
+        in verdict.advice_text
     )
 
 

@@ -139,7 +139,7 @@ def test_a_test_that_no_explanation_can_pass_decides_nothing(name, value, drop, 
     verdict = of("faithfulness", *rows.values())
     assert verdict.answer == expected
     assert ("too little for any explanation to pass" in verdict.why) == (expected == "undecided")
-    assert ("steadygaze evaluate" in verdict.advice) == (expected == "undecided")
+    assert ("steadygaze evaluate" in verdict.advice_text) == (expected == "undecided")
 
 
 def test_the_measure_that_decides_comes_first_and_says_so():
@@ -312,7 +312,7 @@ def test_a_verdict_without_measures_has_the_reason():
         row(name, float("nan"), 0, None, absent="nobody marked a word")
         for name in rule_of("plausibility").rule.thresholds
     ]
-    assert of("plausibility", *rows) == replace(of("plausibility"), why="Nobody marked a word.")
+    assert of("plausibility", *rows) == replace(of("plausibility"), reasons=(text_note("nobody marked a word"),))
     assert of("plausibility").why == "No deciding measure is available."
 
 

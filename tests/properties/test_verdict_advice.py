@@ -17,18 +17,14 @@ from steadygaze.auditing import audit_report
 from steadygaze.cli import COMMANDS
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.learned import METHODS
-from steadygaze.properties import PROPERTIES
+from steadygaze.properties import PROPERTIES, verdict_rules
 from steadygaze.properties.commands import AuditCommands, complete_commands, rerun_command
 from steadygaze.properties.protocols.stability import NO_SYNONYMS
-from steadygaze.properties.verdict_rules import (
-    AdviceContext,
-    advise,
-    advise_after_no,
-    deciding_texts,
-    verdicts,
-)
+from steadygaze.properties.verdict_rules import AdviceContext, deciding_texts, verdicts
 from steadygaze.report.audit_page import render
+from steadygaze.report.sentences import paragraph
 from steadygaze.report.terminal_tables import text
+from steadygaze.results.advice import Advice
 from steadygaze.results.note import NoteCode, note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row, Verdict
@@ -37,6 +33,14 @@ from steadygaze.techniques import TECHNIQUES
 LIMITS = {"jensen-shannon/noise": (0.005, 0.02), "comprehensiveness/above-random": (0.05, 0.02)}
 SHIFT, ERASURE = LIMITS
 ONE_CLASS = note(NoteCode.FEW_TEXTS_OF_A_CLASS, least=20, classes=[("good", 40), ("bad", 2)], more=False)
+
+
+def advise(*arguments, **options) -> str:
+    return paragraph(verdict_rules.advise(*arguments, **options))
+
+
+def advise_after_no(*arguments) -> str:
+    return paragraph([verdict_rules.advise_after_no(*arguments)])
 
 
 def row(name: str, value: float, low: float, high: float, n: int = 100) -> Row:
@@ -97,7 +101,7 @@ def test_texts_of_a_retraining_are_not_audited_texts():
     retrained = row("prediction-change/uniform", 0.1, 0.0, 0.2, 1500)
     context = replace(HUB, available=300, predicted=(22, 18))
     stability = verdicts([shift, leak, retrained], "attention", context)[0]
-    assert f"audit about 160 texts instead of 40: `{AUDIT.format(160)}" in stability.advice.lower()
+    assert f"audit about 160 texts instead of 40: `{AUDIT.format(160)}" in stability.advice_text.lower()
 
 
 def test_advice_that_the_data_cannot_meet_is_not_given():
@@ -199,7 +203,7 @@ def test_the_pages_recommend_word_at_with_groups_before_the_long_student(page):
 
 def test_options_of_training_are_advised_only_for_models_of_train():
     drop, erased = row("largest-drop", 0.02, 0.01, 0.03), row(ERASURE, 0.003, 0.001, 0.005)
-    ours, theirs = (verdicts([erased, drop], "attention", context)[1].advice for context in (AdviceContext(), HUB))
+    ours, theirs = (verdicts([erased, drop], "attention", context)[1].advice_text for context in (AdviceContext(), HUB))
     assert "--balanced or with --vectors" in ours
     evaluate = (
         "`steadygaze evaluate './my model' --data ./held-out.csv --text message --label outcome --classes upset,happy`"
@@ -331,24 +335,24 @@ def test_a_missing_synonym_table_is_the_advice_on_page_and_terminal():
     rows = [row(SHIFT, 0.001, 0.0, 0.002), missing]
     stability = verdicts(rows, "attention")[0]
     assert stability.answer == "undecided"
-    assert stability.advice.startswith("Build a synonym table")
+    assert stability.advice_text.startswith("Build a synonym table")
     report = Report("Explanation audit", tuple(rows), (stability,))
-    assert f"Advice: b{stability.advice[1:]}" in text(report)
+    assert f"Advice: b{stability.advice_text[1:]}" in text(report)
     page = render(report)
     assert "<strong>Advice:</strong> Build a synonym table" in page
     command = (
         '<code class="inline">steadygaze synonyms build wordnet <span class="option">--out synonyms.jsonl</span></code>'
     )
     assert page.count(command) == 2
-    assert Report.from_dict(report.to_dict()).verdicts[0].advice == stability.advice
+    assert Report.from_dict(report.to_dict()).verdicts[0].advice_text == stability.advice_text
 
 
 def test_a_yes_has_no_advice_and_a_no_has_one_with_a_command():
     synonym = row("jensen-shannon/1-synonym", 0.001, 0.0, 0.002)
     good, bad = (verdicts([row(SHIFT, value, value, value), synonym], "attention")[0] for value in (0.001, 0.030))
-    assert (good.answer, good.advice) == ("yes", "")
+    assert (good.answer, good.advice_text) == ("yes", "")
     assert bad.answer == "no"
-    assert bad.advice.startswith(
+    assert bad.advice_text.startswith(
         "Train a classifier with stable attention: `steadygaze train TRAINING_DATA --technique word-at --synonym-groups"
     )
 
@@ -373,9 +377,10 @@ def test_every_no_has_one_line_of_advice_with_a_command_of_this_program(name, ex
 
 
 def test_of_commands_that_differ_in_the_number_of_texts_the_one_with_most_is_listed():
-    advice = [f"`steadygaze audit m --limit {n}`" for n in (50, 400, 55)]
-    advice.insert(1, "`steadygaze audit m`, `steadygaze audit m --limit 9 --k 5`, `steadygaze train m --out DIR`")
-    report = Report("x", (), tuple(Verdict("x", "no", "", (), "x", {}, text) for text in advice))
+    commands = [f"steadygaze audit m --limit {n}" for n in (50, 400, 55)]
+    commands[1:1] = "steadygaze audit m", "steadygaze audit m --limit 9 --k 5", "steadygaze train m --out DIR"
+    advice = tuple(Advice(command=tuple(command.split())) for command in commands)
+    report = Report("x", (), (Verdict("x", "no", (), (), "x", {}, advice),))
     assert complete_commands(report, {"model": "m", "data": "d"}) == [
         "steadygaze audit m --limit 400",
         "steadygaze audit m",
@@ -407,11 +412,13 @@ def test_a_model_that_has_not_learned_is_trained_before_anything_else():
     rows = [row("collapsed", 1.0, 1.0, 1.0), row(SHIFT, 0.03, 0.03, 0.03), row(ERASURE, 0.03, 0.0, 0.06)]
     unlearned = AdviceContext(has_learned=False, commands=AuditCommands(SETTINGS))
     advice = {
-        verdict.advice for verdict in verdicts(rows, "attention", unlearned) if verdict.answer in ("no", "undecided")
+        verdict.advice_text
+        for verdict in verdicts(rows, "attention", unlearned)
+        if verdict.answer in ("no", "undecided")
     }
     assert len(advice) == 1
     assert advice.pop().startswith("First train a model that predicts better than a guess: ")
-    hub = verdicts(rows, "attention", replace(HUB, has_learned=False))[0].advice
+    hub = verdicts(rows, "attention", replace(HUB, has_learned=False))[0].advice_text
     assert hub.startswith("Compare the model with the most frequent label: `steadygaze evaluate './my model' ")
 
 
@@ -420,6 +427,6 @@ def test_a_model_of_pairs_is_not_taken_for_a_constant_one():
     drop, erased = row("largest-drop", 0.02, 0.01, 0.03), row(ERASURE, 0.003, 0.001, 0.005)
     verdict = verdicts([erased, drop], "attention", AdviceContext(has_pairs=True))[1]
     assert verdict.answer == "undecided"
-    assert verdict.advice.startswith("Compare the model with the most frequent label: `steadygaze evaluate MODEL")
-    assert "for more epochs" not in verdict.advice
+    assert verdict.advice_text.startswith("Compare the model with the most frequent label: `steadygaze evaluate MODEL")
+    assert "for more epochs" not in verdict.advice_text
     assert "because erasing words of the first text, whichever, lowers" in verdict.why

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cache
 
 from steadygaze.properties import conditions, facts, property_facts
-from steadygaze.report.sentences import capital
 from steadygaze.results.evaluation import Evaluation, ReliabilityBin, WrongPrediction
 from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.note import text_note
@@ -88,26 +87,26 @@ VERDICTS = (
     Verdict(
         STABILITY_TITLE,
         "undecided",
-        "When three words are exchanged for synonyms the weights move by 0.071 nats; under a little noise by 0.003.",
+        (text_note("when three words are exchanged for synonyms the weights move by 0.071 nats"),),
         key="stability",
         **limited("jensen-shannon/3-synonyms", "jensen-shannon/noise"),
     ),
     Verdict(
         FAITHFULNESS_TITLE,
         "yes",
-        "Erasing the highlighted words costs the label 0.301 more probability than erasing random ones.",
+        (text_note("erasing the highlighted words costs the label 0.301 more probability than erasing random ones"),),
         key="faithfulness",
         **limited("comprehensiveness/above-random"),
     ),
-    Verdict(SEEDS, "not measured", f"{capital(str(ALONE))}.", key="seed-consistency"),
+    Verdict(SEEDS, "not measured", (ALONE,), key="seed-consistency"),
     Verdict(
         SHORTCUT,
         "no",
-        "The place of the highlighted words alone gives the label away (0.132 above guessing).",
+        (text_note("the place of the highlighted words alone gives the label away (0.132 above guessing)"),),
         key="shortcut-leakage",
         **limited("position-leak"),
     ),
-    Verdict(PLAUSIBILITY_TITLE, "not measured", "Nobody marked words in these texts.", key="plausibility"),
+    Verdict(PLAUSIBILITY_TITLE, "not measured", (text_note("nobody marked words in these texts"),), key="plausibility"),
 )
 
 

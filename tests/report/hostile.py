@@ -38,7 +38,7 @@ def hostile(bad: str) -> Report:
             Verdict(
                 f"Question {bad}?",
                 "no",
-                f"Because {bad}.",
+                (text_note(f"Because {bad}"),),
                 (rows[0].signature,),
                 f"key{bad}",
                 {f"m{bad}": (0.1, 0.2)},

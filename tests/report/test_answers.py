@@ -4,6 +4,7 @@ import pytest
 
 from steadygaze.properties import PROPERTIES, property_facts
 from steadygaze.report.audit_page import SILENT, meaning
+from steadygaze.results.note import text_note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Verdict
 
@@ -21,12 +22,17 @@ def test_every_question_of_the_audit_has_a_sentence_for_every_answer():
 def test_a_collapse_is_not_called_a_move(item):
     """Weights that are the same for every text never shift; the answer is no."""
     limits = item.rule.limits
-    verdict = Verdict(item.title, "no", "It is.", key=item.name, thresholds=limits)
+    verdict = Verdict(item.title, "no", (text_note("it is"),), key=item.name, thresholds=limits)
     assert meaning(REPORT, verdict, False, "weight") == item.meanings["no"].format(noun="weight")
     assert (meaning(REPORT, verdict, True, "weight") == SILENT.format(noun="weight")) == ("collapsed" in limits)
 
 
 def test_a_verdict_that_was_not_measured_and_an_unknown_one_have_no_sentence():
     """The reason why it was not measured is all the content."""
-    assert meaning(REPORT, Verdict("Why?", "not measured", "Nobody asked.", key="plausibility"), True, "weight") == ""
-    assert meaning(REPORT, Verdict("Why?", "yes", "It is.", key="mine"), False, "weight") == ""
+    assert (
+        meaning(
+            REPORT, Verdict("Why?", "not measured", (text_note("nobody asked"),), key="plausibility"), True, "weight"
+        )
+        == ""
+    )
+    assert meaning(REPORT, Verdict("Why?", "yes", (text_note("it is"),), key="mine"), False, "weight") == ""

@@ -31,9 +31,10 @@ from report.hostile import IMAGE, SCRIPT, hostile
 from steadygaze.properties import PROPERTIES
 from steadygaze.report.audit_page import OTHER, _section
 from steadygaze.report.page import deciding_sentence
+from steadygaze.results.advice import Advice, AdviceKind
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.health import Health, HealthProblem, ProblemKind, constant_prediction
-from steadygaze.results.note import NoteCode, note
+from steadygaze.results.note import NoteCode, note, text_note
 from steadygaze.results.policy import as_policy
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, Row, Shift, Verdict
@@ -176,7 +177,7 @@ def test_all_texts_with_human_rationales_are_on_the_page_five_of_them_open():
 
 def test_a_number_without_an_axis_has_its_bounds_in_words():
     collapsed = row("collapsed", 0.0)
-    silent = Verdict("Silent?", "yes", "No.", (collapsed.signature,), thresholds={"collapsed": (0.0, 1.0)})
+    silent = Verdict("Silent?", "yes", (text_note("no"),), (collapsed.signature,), thresholds={"collapsed": (0.0, 1.0)})
     page = full_report(rows=(collapsed,), verdicts=(silent,), plots={}).to_html()
     assert "Counts as yes up to 0, no from 1 up." in plain_text(page)
     assert 'class="axis' not in page
@@ -412,7 +413,7 @@ def test_stability_names_the_missing_synonyms_if_all_measured_shifts_are_small()
     def answer(*rows: Row) -> str:
         limits = {"jensen-shannon/noise": (0.005, 0.02), "jensen-shannon/1-synonym": (0.02, 0.05)}
         names = tuple(item.signature for item in rows)
-        verdict = Verdict(STABILITY_TITLE, "undecided", "Why.", names, "stability", limits)
+        verdict = Verdict(STABILITY_TITLE, "undecided", (text_note("why"),), names, "stability", limits)
         report = full_report(plots={}, rows=rows, verdicts=(verdict,))
         return plain_text(report.to_html()).partition("Is it stable?")[2].partition("Date")[0]
 
@@ -435,11 +436,14 @@ def test_fingerprints_and_perturbations_of_vectors_are_named(html):
 
 
 def test_the_summary_names_the_gate_and_points_to_the_advice():
-    advised = replace(VERDICTS[0], advice="Audit more texts.")
+    advised = replace(VERDICTS[0], advice=(Advice(AdviceKind.MORE_OF_A_CLASS, numbers={"least": 20, "texts": None}),))
     page = full_report(plots={}, verdicts=(advised,)).with_gate(as_policy(["accuracy>=0.99"])).to_html()
     first = plain_text(page[: page.index("<main>")])
     assert "The gate failed: 1 of 1 requirement not met. Read the advice at the open questions." in first
-    assert "to other words (3 synonyms). Advice: Audit more texts." in first
+    assert (
+        "to other words (3 synonyms). Advice: Audit more texts: at least 20 texts of each of two predicted classes."
+        in first
+    )
 
 
 def test_the_least_and_the_most_stable_text_stand_side_by_side(html):

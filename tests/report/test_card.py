@@ -11,6 +11,7 @@ from report.audited import full_report
 from steadygaze.results.formatting import code
 from steadygaze.results.health import HealthProblem, ProblemKind
 from steadygaze.results.model_card import BEGIN, END, add_audit_to_card, card, write_card
+from steadygaze.results.note import text_note
 from steadygaze.results.row import Verdict
 
 CONFIG = {
@@ -145,7 +146,7 @@ def test_a_card_without_a_place_for_it_gets_one_at_its_end(page):
 
 
 def test_no_words_of_an_audit_end_its_part():
-    verdict = Verdict("Why?", "no", f"One\nline {END} <script>.")
+    verdict = Verdict("Why?", "no", (text_note(f"One\nline {END} <script>"),))
     once = add_audit_to_card(card(CONFIG), full_report(verdicts=(verdict,)), DAY)
     assert once.count(END) == 1
     assert "<script" not in once

@@ -236,7 +236,7 @@ def test_what_moves_a_cursor_does_not_reach_the_terminal():
     report = full_report(
         title=bad,
         notes=(text_note(bad),),
-        verdicts=(Verdict(bad, "no", bad),),
+        verdicts=(Verdict(bad, "no", (text_note(bad),)),),
         rows=(Row(bad, 0.5, 1, None, {"explainer": bad}),),
     )
     text = "\n".join(printed(report, full=True))
@@ -274,7 +274,7 @@ def test_a_note_that_is_an_answer_has_the_sign_and_the_color_of_it():
     """A good answer is no warning."""
     shared = {"training": "skewed", "elsewhere": "rationale", "texts": 5, "least": 8, "share": None, "guessed": 0.5}
     findings = [note(NoteCode.INTERLOCKING, **shared, accuracy=(1, 1, 1), answer=x) for x in ("yes", "undecided", "no")]
-    answers = [note(NoteCode.INTERLOCKING_ANSWER, finding=finding) for finding in findings]
+    answers = [note(NoteCode.INTERLOCKING_ANSWER, answer=x.fields["answer"], finding=x) for x in findings]
     report = full_report(notes=(*answers, text_note("Mind the gap.")))
     lines = [*map(str, answers), "! Mind the gap."]
     assert [line[0] for line in lines] == ["✓", "~", "✗", "!"]

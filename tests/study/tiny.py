@@ -13,7 +13,7 @@ from steadygaze.properties.protocols.plausibility import correctness
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.properties.protocols.stability import stability
 from steadygaze.results.comparison import Comparison
-from steadygaze.results.note import Note
+from steadygaze.results.note import Note, text_note
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, ValueKey, Verdict
 from steadygaze.study.cells import StudyCell
@@ -68,7 +68,7 @@ def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str,
         for name, value in values.items()
     ]
     rows += [Row(name, float("nan"), 0, None, known, absent=why) for name, why in (absent or {}).items()]
-    verdicts = (Verdict("Stability", "yes" if seed else "undecided", "Because."),)
+    verdicts = (Verdict("Stability", "yes" if seed else "undecided", (text_note("because"),)),)
     return StudyCell(
         technique, seed, arrays, Report("Audit", tuple(rows), verdicts, facts={"explanation": "attention"})
     )

@@ -343,7 +343,7 @@ def _retrain(audited: AuditFindings, train: tuple[Any, Any], validation: tuple[A
         new = {SHORTCUT: _unless_diverged(INTERLOCKING_MEASURES, _interlocking(audited, classifier, train, validation))}
         remarks = [remark for finding in new[SHORTCUT] for remark in finding.notes]
         answers = [remark for remark in remarks if remark.code == NoteCode.INTERLOCKING]
-        notes = [note(NoteCode.INTERLOCKING_ANSWER, finding=answer) for answer in answers]
+        notes = [note(NoteCode.INTERLOCKING_ANSWER, answer=item.fields["answer"], finding=item) for item in answers]
     replaced = {finding.measure for findings in new.values() for finding in findings}
     updated = {
         name: [*(old for old in audited.findings_by_property[name] if old.measure not in replaced), *findings]

@@ -4,9 +4,8 @@ The command that repeats an audit depends only on the settings and the policy; o
 (--bundle, --html, --device) are left out.  An audit in Python has no settings: its commands have placeholders.
 """
 
-import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from steadygaze.results.report import Report
 
 COLUMNS = ("text", "label", "drop_empty")
 """Settings of the columns, which commands about a model and data share."""
-LIMIT = re.compile(r" --limit (\d+)")
 PLACEHOLDERS = {"MODEL", "DATA", "TRAINING_DATA", "TABLE", "DIR"}
 OUTPUTS = ("classes", "target", "prompt", "label_words")
 """Settings that name the outputs of a model."""
@@ -27,31 +25,31 @@ OUTPUTS = ("classes", "target", "prompt", "label_words")
 
 @dataclass(frozen=True)
 class AuditCommands:
-    """Writes commands as Markdown code: `steadygaze audit model --data reviews.csv --limit 400`.
+    """The words of commands.
 
     >>> AuditCommands().audit(limit=400)
-    '`steadygaze audit MODEL --data DATA --limit 400`'
-    >>> AuditCommands({"model": "./m", "data": "./d.csv", "label": "stars"}).train("--technique", "a2r", "--out", "DIR")
-    '`steadygaze train TRAINING_DATA --label stars --technique a2r --out DIR`'
+    ('steadygaze', 'audit', 'MODEL', '--data', 'DATA', '--limit', '400')
+    >>> AuditCommands({"model": "./m", "data": "./d.csv", "label": "stars"}).train("--out", "DIR")
+    ('steadygaze', 'train', 'TRAINING_DATA', '--label', 'stars', '--out', 'DIR')
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Fields of AuditConfig with portable paths; empty: not known."""
 
-    def audit(self, **changes: Any) -> str:
+    def audit(self, **changes: Any) -> tuple[str, ...]:
         """The audit with other settings."""
-        return _code(rerun_command({"model": "MODEL", "data": "DATA", **self.settings, **changes}))
+        return rerun_command({"model": "MODEL", "data": "DATA", **self.settings, **changes})
 
-    def evaluate(self) -> str:
+    def evaluate(self) -> tuple[str, ...]:
         words = ["evaluate", self._get("model", "MODEL"), "--data", self._get("data", "DATA")]
-        return _code(["steadygaze", *words, *self._options("split", "sentences", *COLUMNS, *OUTPUTS)])
+        return ("steadygaze", *words, *self._options("split", "sentences", *COLUMNS, *OUTPUTS))
 
-    def fit_explainer(self, *last: str) -> str:
+    def fit_explainer(self, *last: str) -> tuple[str, ...]:
         words = ["fit-explainer", self._get("model", "MODEL"), "--data", self._training_data]
-        return _code(["steadygaze", *words, *self._options(*COLUMNS, *OUTPUTS), *last])
+        return ("steadygaze", *words, *self._options(*COLUMNS, *OUTPUTS), *last)
 
-    def train(self, *last: str) -> str:
-        return _code(["steadygaze", "train", self._training_data, *self._options("sentences", *COLUMNS), *last])
+    def train(self, *last: str) -> tuple[str, ...]:
+        return ("steadygaze", "train", self._training_data, *self._options("sentences", *COLUMNS), *last)
 
     @property
     def _training_data(self) -> str:
@@ -66,10 +64,6 @@ class AuditCommands:
         return _changed({name: self.settings[name] for name in names if name in self.settings})
 
 
-def _code(words: Sequence[str]) -> str:
-    return f"`{shlex.join(words).replace('`', '')}`"
-
-
 def complete_commands(report: Report, settings: Mapping[str, Any]) -> list[str]:
     """The commands in the advice that run as they are, in the working folder; none if a file is elsewhere.
 
@@ -78,12 +72,23 @@ def complete_commands(report: Report, settings: Mapping[str, Any]) -> list[str]:
     paths = [str(settings[name]) for name in ("model", "data")]
     if not all(Path(path).exists() for path in paths if path.startswith(".")):
         return []
-    advice = " ".join(verdict.advice for verdict in report.verdicts)
-    commands = re.findall(r"`(steadygaze [^`]+)`", advice)
-    complete = [command for command in commands if PLACEHOLDERS.isdisjoint(re.split("[ =]", command))]
-    texts = {command: int(match[1]) for command in complete if (match := LIMIT.search(command))}
-    most = {LIMIT.sub(" --limit N", command): command for command in sorted(texts, key=texts.__getitem__)}
-    return list(dict.fromkeys(most.get(LIMIT.sub(" --limit N", command), command) for command in complete))
+    commands = [advice.command for verdict in report.verdicts for advice in verdict.advice if advice.command]
+    complete = [
+        words for words in commands if PLACEHOLDERS.isdisjoint(part for word in words for part in word.split("="))
+    ]
+    most: dict[tuple[str, ...], tuple[int, tuple[str, ...]]] = {}
+    for words in complete:
+        limit, others = _limit(words)
+        most[others] = max(most.get(others, (limit, words)), (limit, words))
+    return list(dict.fromkeys(shlex.join(most[_limit(words)[1]][1]) for words in complete))
+
+
+def _limit(words: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """The number of texts, and the command without it."""
+    if "--limit" not in words:
+        return 0, words
+    place = words.index("--limit")
+    return int(words[place + 1]), (*words[: place + 1], *words[place + 2 :])
 
 
 def rerun_command(settings: Mapping[str, Any], policy: Policy | None = None) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
 """No shortcut leakage: does the explanation reveal the label other than through the words it highlights?"""
 
 from steadygaze.properties.measures import shortcut_measures
-from steadygaze.properties.property import COLLAPSED, FEW_TEXTS, Advice, AdviceKind, Check, Property, Rule, Threshold
+from steadygaze.properties.property import COLLAPSED, Advice, AdviceKind, Check, Property, Rule, Threshold
 from steadygaze.properties.protocols.selection import GAP_THRESHOLD, label_leakage, selection
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage
+from steadygaze.results.advice import FEW_TEXTS
 
-FEWER_SHORTCUTS = Advice(
-    AdviceKind.TRAIN, f"a technique against shortcuts, {FEW_TEXTS}", ("--technique", "random-pretraining")
-)
+AGAINST_SHORTCUTS = f"a technique against shortcuts, {FEW_TEXTS}"
+FEWER_SHORTCUTS = Advice(AdviceKind.TRAIN, AGAINST_SHORTCUTS, ("--technique", "random-pretraining"))
 LEAKAGE = Property(
     "shortcut-leakage",
     "No shortcut leakage",

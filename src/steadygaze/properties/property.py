@@ -12,19 +12,18 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 from steadygaze.properties.audit_case import AuditCase, Finding
 from steadygaze.properties.measures.measure import Measure
-from steadygaze.results.formatting import explainer_name, measure_noun, number
-from steadygaze.results.note import NoteCode
+from steadygaze.results.advice import Advice as Advice
+from steadygaze.results.advice import AdviceKind as AdviceKind
+from steadygaze.results.formatting import explainer_name
+from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import Answer, PropertyFact, Row
 
 FEWEST = 8
 """Minimum number of texts for a verdict."""
 COLLAPSED = "collapsed"
-FEW_TEXTS = "which may not help with fewer than about 4,000 training texts"
-"""Of random pretraining, as docs/results/shortcuts.md says; attention was measured on IMDB alone, which has more."""
 REACH = 2
 """Multiple of the threshold of yes that the largest drop must reach for a no."""
 Protocol = Callable[[AuditCase], Iterator[Finding]]
@@ -46,29 +45,7 @@ class Check:
     """Whether texts with an empty selection count."""
 
 
-class AdviceKind(StrEnum):
-    """What to try after a no."""
-
-    OTHER_EXPLAINER = "other-explainer"
-    """Audit another explainer of the model."""
-    TRAIN = "train"
-    """Train with the options of the advice."""
-    STABLE_ATTENTION = "stable-attention"
-    """Train a technique that steadies attention; its options depend on the model."""
-    MITIGATION = "mitigation"
-    """Fit a learned explainer again with a mitigation; train another rationalizer."""
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What to try if a row leads to a no."""
-
-    kind: AdviceKind = AdviceKind.OTHER_EXPLAINER
-    """What to do."""
-    goal: str = ""
-    """What the options of `train` are for: 'a technique against shortcuts'."""
-    options: tuple[str, ...] = ()
-    """Options of `train`."""
+OTHER_EXPLAINER = Advice()
 
 
 @dataclass(frozen=True)
@@ -88,7 +65,7 @@ class Threshold:
     """Whether a no needs a model whose prediction depends on the words."""
     note: NoteCode | None = None
     """A note of the row with this code ends the sentence."""
-    advice: Advice = Advice()
+    advice: Advice = OTHER_EXPLAINER
     """What to try after a no."""
 
     def decide(self, row: Row) -> Answer:
@@ -128,8 +105,8 @@ class Threshold:
             return False
         return largest_drop.interval[1] < REACH * self.good
 
-    def describe(self, row: Row) -> str:
-        """The sentence about a row.
+    def describe(self, row: Row) -> Note:
+        """The reason that a row gives.
 
         Parameters
         ----------
@@ -138,17 +115,12 @@ class Threshold:
 
         Returns
         -------
-        str
-            Without a capital and a period.
+        Note
+            With the value and the sentence of this threshold.
         """
-        more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
-        value, size = (
-            "less than 0.001" if 0 < score < 0.001 else number(score) for score in (row.value, abs(row.value))
-        )
-        noun = measure_noun(explainer_name(row))
-        sentence = self.sentence.format(value=value, size=size, more=more, better=better, noun=noun)
-        notes = [item for item in row.notes if item.code == self.note]
-        return f"{sentence} ({notes[0].sentence})" if notes else sentence
+        remarks = [item for item in row.notes if item.code == self.note]
+        fields = {"measure": row.measure, "value": row.value, "explainer": explainer_name(row)}
+        return note(NoteCode.SCORE, **fields, sentence=self.sentence, notes=remarks)
 
 
 @dataclass(frozen=True)

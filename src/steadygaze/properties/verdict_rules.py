@@ -24,22 +24,18 @@ texts that would be needed instead.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from steadygaze.explainers.learned import METHODS
 from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.properties import PROPERTIES, measure_of
 from steadygaze.properties.commands import AuditCommands
 from steadygaze.properties.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
-from steadygaze.properties.property import COLLAPSED, FEW_TEXTS, FEWEST, Advice, AdviceKind, Property, Rule
-from steadygaze.results.formatting import (
-    explainer_name,
-    number,
-    short_number,
-)
+from steadygaze.properties.property import COLLAPSED, FEWEST, Advice, AdviceKind, Property, Rule
+from steadygaze.results.formatting import explainer_name
 from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.leakage_warnings import MITIGATION
-from steadygaze.results.note import Note, NoteCode
+from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import Answer, Row, Verdict
 
 MOST = 100_000
@@ -51,7 +47,7 @@ UNSEEN = 1
 Limits = Mapping[str, tuple[float, float]]
 """Measure -> thresholds of yes and of no."""
 SHUFFLED_LEAK = "position-leak/shuffled"
-BUILD_TABLE = "`steadygaze synonyms build wordnet --out synonyms.jsonl`"
+BUILD_TABLE = ("steadygaze", "synonyms", "build", "wordnet", "--out", "synonyms.jsonl")
 OTHER_EXPLAINERS = {
     "integrated-gradients": "leave-one-out",
     "leave-one-out": "lime",
@@ -99,7 +95,7 @@ class AdviceContext:
         """The number of audited texts that the measure reads."""
         return min(self.sample, audited) if measure in self.sampled else audited
 
-    def audit_of(self, texts: int, measure: str, audited: int) -> str:
+    def audit_of(self, texts: int, measure: str, audited: int) -> tuple[str, ...]:
         """The command of an audit in which the measure reads so many texts."""
         changes = {"limit": texts} if texts > audited else {}
         changes |= {"sample": texts} if measure in self.sampled and texts > self.sample else {}
@@ -109,23 +105,23 @@ class AdviceContext:
 UNKNOWN = AdviceContext()
 
 
-def advise_after_no(measure: str, explainer: str, context: AdviceContext = UNKNOWN) -> str:
-    """What to try if this measure leads to a no for this explainer, as a sentence with a command.
+def advise_after_no(measure: str, explainer: str, context: AdviceContext = UNKNOWN) -> Advice:
+    """What to try if this measure leads to a no for this explainer.
 
-    >>> advise_after_no("kendall/randomized", "attention")
-    'Audit another explainer of this model: `steadygaze audit MODEL --data DATA --explainer integrated-gradients`.'
+    >>> advise_after_no("kendall/randomized", "attention").command[-2:]
+    ('--explainer', 'integrated-gradients')
     """
     commands, advice = context.commands, advice_of(measure)
     if advice.kind == AdviceKind.MITIGATION and explainer in METHODS and not _has_mitigation(explainer, context):
         fit = commands.fit_explainer("--explainer", explainer, "--mitigation", MITIGATION, "--out", "DIR")
-        return f"Fit the explainer again with a mitigation, {FEW_TEXTS}: {fit}."
-    goal, *options = _technique(advice, explainer, context)
-    if options and not _has_technique(options, context):
-        return f"Train a classifier with {goal}: {commands.train(*options, '--out', 'DIR')}."
-    used = f"The technique {context.technique} did not suffice: audit" if options else "Audit"
+        return Advice(AdviceKind.MITIGATION, command=fit)
+    training = _training(advice, explainer, context)
+    if training.options and not _has_technique(training.options, context):
+        return replace(training, command=commands.train(*training.options, "--out", "DIR"))
     if (other := _other_explainer(explainer, context)) is None:
-        return "Compare the explainers of this audit, and use one with better scores."
-    return f"{used} another explainer of this model: {commands.audit(explainers=(other,))}."
+        return Advice(AdviceKind.COMPARE_EXPLAINERS)
+    numbers = {"technique": context.technique} if training.options else {}
+    return Advice(numbers=numbers, command=commands.audit(explainers=(other,)))
 
 
 def _other_explainer(explainer: str, context: AdviceContext) -> str | None:
@@ -153,15 +149,16 @@ def advice_of(measure: str) -> Advice:
     return next((rule.thresholds[measure].advice for rule in rules if measure in rule.thresholds), Advice())
 
 
-def _technique(advice: Advice, explainer: str, context: AdviceContext) -> tuple[str, ...]:
-    """The goal and the options of `train` against this problem; no options if another explainer is better advice."""
+def _training(advice: Advice, explainer: str, context: AdviceContext) -> Advice:
+    """What to train against this problem; no options if another explainer is better advice."""
     if explainer == RATIONALE:
-        return "another rationalizer", "--technique", "fresh" if advice.kind == AdviceKind.MITIGATION else "a2r"
+        technique = "fresh" if advice.kind == AdviceKind.MITIGATION else "a2r"
+        return Advice(AdviceKind.OTHER_RATIONALIZER, options=("--technique", technique))
     if explainer != ATTENTION or not context.trained:
-        return ("",)
+        return Advice()
     if advice.kind == AdviceKind.STABLE_ATTENTION:
-        return "stable attention", *_stable_attention(context)
-    return (advice.goal, *advice.options) if advice.kind == AdviceKind.TRAIN else ("",)
+        return replace(advice, options=_stable_attention(context))
+    return advice if advice.kind == AdviceKind.TRAIN else Advice()
 
 
 def _stable_attention(context: AdviceContext) -> tuple[str, ...]:
@@ -185,52 +182,44 @@ def _stable_attention(context: AdviceContext) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def _after_constant_model(context: AdviceContext) -> str:
+def _after_constant_model(context: AdviceContext) -> Advice:
     """For a model whose prediction hardly depends on the words."""
-    compare = f"compare the model with the most frequent label: {context.commands.evaluate()}"
-    if context.has_pairs:
-        return f"{compare}; if it is better, its prediction depends on the second text, whose words are not erased here"
-    if context.trained:
-        return f"{compare}; then train it for more epochs, with --balanced or with --vectors"
-    return f"{compare}; if it is not better, check the order of --classes and the language of the texts"
+    numbers = {"pairs": context.has_pairs, "trained": context.trained}
+    return Advice(AdviceKind.COMPARE_WITH_CONSTANT, numbers=numbers, command=context.commands.evaluate())
 
 
-def _after_unlearned_model(context: AdviceContext) -> str:
+def _after_unlearned_model(context: AdviceContext) -> Advice:
     """For a model that is no better than a guess: neither another explainer nor more texts help."""
-    if not context.trained:
-        return _sentence([_after_constant_model(context)])
-    return (
-        "First train a model that predicts better than a guess: more or fewer --epochs, another learning rate (--set), "
-        "--balanced or --vectors."
-    )
+    return Advice(AdviceKind.IMPROVE_MODEL) if context.trained else _after_constant_model(context)
 
 
-def _after_missing(reason: Note | None, audited: int, context: AdviceContext) -> str:
+def _after_missing(reason: Note | None, audited: int, context: AdviceContext) -> list[Advice]:
     """Advice about a measure that a yes needs; `reason`: why it is absent."""
     if reason is None:
-        return ""
+        return []
     if reason.code == NoteCode.NO_SYNONYM_TABLE:
+        numbers = {"known": bool(context.commands.settings)}
         audit = context.commands.audit(synonyms="synonyms.jsonl")
-        argument = "" if context.commands.settings else " as synonyms= or"
-        return (
-            f"build a synonym table, here of English words: {BUILD_TABLE} (after `pip install 'steadygaze[wordnet]'`); "
-            f"then pass it{argument}: {audit}"
-        )
-    return _more_of_a_class(audited, context) if reason.code == NoteCode.FEW_TEXTS_OF_A_CLASS else ""
+        return [
+            Advice(AdviceKind.BUILD_SYNONYM_TABLE, command=BUILD_TABLE),
+            Advice(AdviceKind.PASS_SYNONYM_TABLE, numbers=numbers, command=audit),
+        ]
+    return [_more_of_a_class(audited, context)] if reason.code == NoteCode.FEW_TEXTS_OF_A_CLASS else []
 
 
-def _more_of_a_class(audited: int, context: AdviceContext) -> str:
+def _more_of_a_class(audited: int, context: AdviceContext) -> Advice:
     """The position leak needs two classes that are predicted for TEXTS_PER_CLASS texts each."""
-    goal = f"at least {TEXTS_PER_CLASS} texts of each of two predicted classes"
+    numbers = {"least": TEXTS_PER_CLASS, "texts": None}
     second = sorted((*(context.counted or context.predicted), 0, 0))[-2]
     if not context.predicted or second >= TEXTS_PER_CLASS:
-        return f"audit more texts: {goal}"
+        return Advice(AdviceKind.MORE_OF_A_CLASS, numbers=numbers)
     read = context.read(SHUFFLED_LEAK, audited)
     least, texts = _texts_to_read(TEXTS_PER_CLASS, second, read)
     if context.available is not None and least > context.available:
-        return f"these data are too few to decide it: it needs {goal}"
+        return Advice(AdviceKind.TOO_FEW_OF_A_CLASS, numbers={"least": TEXTS_PER_CLASS})
     texts, about = (min(texts, context.available or texts), "about") if second else (least, "at least")
-    return f"audit {about} {texts:,} texts, for {goal}: {context.audit_of(texts, SHUFFLED_LEAK, audited)}"
+    command = context.audit_of(texts, SHUFFLED_LEAK, audited)
+    return Advice(AdviceKind.MORE_OF_A_CLASS, numbers={**numbers, "texts": texts, "about": about}, command=command)
 
 
 def _texts_to_read(needed: float, usable: int, read: int) -> tuple[int, int]:
@@ -260,23 +249,20 @@ def advise(
     audited: int,
     context: AdviceContext = UNKNOWN,
     missing: Note | None = None,
-    first: str = "",
-) -> str:
-    """What would decide a verdict, as a sentence.
+) -> tuple[Advice, ...]:
+    """What would decide a verdict.
 
-    `undecided`: rows without an answer.  `audited` texts were read.  `missing`: why a measure that a yes
-    needs is absent.  `first`: other advice, which comes first.
+    `undecided`: rows without an answer.  `audited` texts were read.  `missing`: why a measure that a yes needs is
+    absent.
     """
-    parts = [first, _after_missing(missing, audited, context)]
-    parts += [_more_texts(undecided, limits, audited, context)] if undecided else []
-    sentence = "; ".join(filter(None, parts))
-    return sentence and f"{sentence[:1].upper()}{sentence[1:]}."
+    more = _more_texts(undecided, limits, audited, context) if undecided else []
+    return (*_after_missing(missing, audited, context), *more)
 
 
-def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, context: AdviceContext) -> str:
+def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, context: AdviceContext) -> list[Advice]:
     available = math.inf if context.available is None else context.available
     if any(row.n < FEWEST or row.interval is None for row in rows):
-        return _at_least_fewest(min(rows, key=lambda row: row.n), audited, context)
+        return [_at_least_fewest(min(rows, key=lambda row: row.n), audited, context)]
     needed = {row.measure: deciding_texts(row, *limits[row.measure]) for row in rows}
     no = [row for row in rows if _leans_to_no(row, *limits[row.measure]) and needed[row.measure] <= MOST]
     row = min(no, key=lambda item: needed[item.measure]) if no else max(rows, key=lambda item: needed[item.measure])
@@ -285,36 +271,36 @@ def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, context: Advi
     read = context.read(row.measure, audited)
     least, texts = _texts_to_read(needed[row.measure], min(row.n, read), read)
     if least > WITHIN_REACH * available:
-        return f"these data are too few to decide it: it needs about {least:,} texts, and the data have {available:,}"
-    advice = f"audit about {{:,}} texts instead of {read:,}"
+        return [Advice(AdviceKind.TOO_FEW_TO_DECIDE, numbers={"texts": least, "available": available})]
     if least > available:
-        source = "label more texts, or hold out more with train --test-share" if context.trained else "label more texts"
-        return f"{advice.format(texts)}; the data have {available:,}: {source}"
+        numbers = {"texts": texts, "read": read, "available": available, "trained": context.trained}
+        return [Advice(AdviceKind.LABEL_MORE_TEXTS, numbers=numbers)]
     texts = int(min(texts, available))
-    return f"{advice.format(texts)}: {context.audit_of(texts, row.measure, audited)}"
+    command = context.audit_of(texts, row.measure, audited)
+    return [Advice(AdviceKind.MORE_TEXTS, numbers={"texts": texts, "read": read}, command=command)]
 
 
-def _at_least_fewest(row: Row, audited: int, context: AdviceContext) -> str:
+def _at_least_fewest(row: Row, audited: int, context: AdviceContext) -> Advice:
     """Advice for a score of fewer than FEWEST texts, or without an interval."""
-    read, goal = context.read(row.measure, audited), f"a verdict needs at least {FEWEST}"
+    read = context.read(row.measure, audited)
     if row.n >= FEWEST:
-        return f"audit more texts: {goal}"
+        return Advice(AdviceKind.AUDIT_FEWEST, numbers={"least": FEWEST})
     least, texts = _texts_to_read(FEWEST, min(row.n, read), read)
     if context.available is not None and least > context.available:
-        return f"these data are too few: {goal}, and the data have {context.available:,}"
-    texts = min(texts, context.available or texts)
-    return f"audit more texts: {goal}: {context.audit_of(texts, row.measure, audited)}"
+        return Advice(AdviceKind.TOO_FEW_TEXTS, numbers={"least": FEWEST, "available": context.available})
+    command = context.audit_of(min(texts, context.available or texts), row.measure, audited)
+    return Advice(AdviceKind.AUDIT_FEWEST, numbers={"least": FEWEST}, command=command)
 
 
-def _other_than_more_texts(row: Row, limits: Limits, context: AdviceContext) -> str:
+def _other_than_more_texts(row: Row, limits: Limits, context: AdviceContext) -> list[Advice]:
     """Advice for a score that no number of texts decides: what may lead to a yes."""
     (good, bad), label = limits[row.measure], measure_of(row.measure).label(row.measure)
-    other = advise_after_no(row.measure, explainer_name(row), context).removesuffix(".")
-    return (
-        f"more texts are unlikely to decide it, because one score lies between the thresholds of yes and no, "
-        f"{short_number(good)} and {short_number(bad)}, or close to one of them: {label[:1].lower()}{label[1:]}, "
-        f"{number(row.value)}; for a yes, {other[:1].lower()}{other[1:]}"
-    )
+    numbers = {"measure": row.measure, "label": label, "value": row.value, "good": good, "bad": bad}
+    other = advise_after_no(row.measure, explainer_name(row), context)
+    return [
+        Advice(AdviceKind.NOT_MORE_TEXTS, numbers=numbers),
+        replace(other, numbers={**other.numbers, "for_yes": True}),
+    ]
 
 
 def _leans_to_no(row: Row, good: float, bad: float) -> bool:
@@ -330,13 +316,8 @@ def _rounded_up(value: float) -> int:
     return math.ceil(value / step) * step
 
 
-INTERRUPTED = "The audit was interrupted."
 LARGEST_DROP = "largest-drop"
 """The measure that bounds the scores of faithfulness."""
-OUT_OF_REACH = (
-    "that decides nothing here, because erasing words{erased}, whichever, lowers the probability by at most {drop} as "
-    "a mean over texts: too little for any explanation to pass"
-)
 
 
 def verdicts(rows: Sequence[Row], explainer: str, context: AdviceContext = UNKNOWN) -> tuple[Verdict, ...]:
@@ -349,8 +330,9 @@ def verdicts(rows: Sequence[Row], explainer: str, context: AdviceContext = UNKNO
 
 def interrupted_verdicts() -> tuple[Verdict, ...]:
     """No verdict: the measures of an interrupted audit do not suffice."""
+    reasons = (Note(NoteCode.AUDIT_INTERRUPTED),)
     return tuple(
-        Verdict(item.title, "not measured", INTERRUPTED, key=item.name) for item in PROPERTIES.values() if item.rule
+        Verdict(item.title, "not measured", reasons, key=item.name) for item in PROPERTIES.values() if item.rule
     )
 
 
@@ -358,51 +340,55 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
     answers = {
         name: rule.thresholds[name].decide(rows[name]) for name in rule.thresholds if name in rows and rows[name].n
     }
-    limits = rule.limits
-    drop = rows.get(LARGEST_DROP)
+    limits, drop = rule.limits, rows.get(LARGEST_DROP)
     out_of_reach = [name for name in answers if answers[name] != "yes" and rule.thresholds[name].is_out_of_reach(drop)]
     answers |= dict.fromkeys(out_of_reach, "undecided")
     if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:
         absences = [rows[name].absent for name in (*rule.required, *rule.thresholds) if name in rows]
-        first = next(filter(None, absences), None)
-        why = _sentence([first.sentence if first else "no deciding measure is available"])
-        return Verdict(item.title, "not measured", why, (), item.name, limits)
+        first = next(filter(None, absences), Note(NoteCode.NO_DECIDING_MEASURE))
+        return Verdict(item.title, "not measured", (first,), (), item.name, limits)
     incomplete = answers.keys().isdisjoint(rule.required)
     answer: Answer = "no" if "no" in answers.values() else "undecided"
     if set(answers.values()) == {"yes"} and not incomplete:
         answer = "yes"
-    # The worst answers come first; the absence of a collapse is not mentioned.
-    order = sorted(answers, key=lambda name: ("no", "undecided", "yes").index(answers[name]))
-    listed = [name for name in order if name != COLLAPSED or answers[name] != "yes"]
-    reasons = [rule.thresholds[name].describe(rows[name]) for name in listed]
-    if shift := next((name for name in listed if name.startswith("jensen-shannon/")), None):
-        reasons[listed.index(shift)] += f" ({measure_of(shift).scale})"  # the first shift explains the range of all
-    if out_of_reach and answer == "no":
-        last = max(i for i, name in enumerate(listed) if answers[name] == "no")
-        reasons[last] += f", which decides: it is beyond the threshold of no, {short_number(limits[listed[last]][1])}"
-    if drop is not None and out_of_reach:
-        last = max(listed.index(name) for name in out_of_reach)
-        erased = " of the first text" if context.has_pairs else ""
-        reasons[last] += f"; {OUT_OF_REACH.format(erased=erased, drop=number(drop.value))}"
+    reasons = _reasons(rule, rows, answers, out_of_reach, context.has_pairs)
     absent: Note | None = None
     if answer == "undecided" and incomplete:
         name = rule.required[0]
-        absent, note = (rows[name].absent, rows[name].note) if name in rows else (None, "")
+        absent = rows[name].absent if name in rows else None
         label = measure_of(name).label(name)
-        reasons.append(f"a yes also needs the {label[:1].lower()}{label[1:]} ({name}), which is {note or 'missing'}")
+        reasons.append(note(NoteCode.YES_NEEDS, measure=name, label=label, absent=absent))
     undecided = [rows[name] for name in answers if answers[name] == answer == "undecided" and name not in out_of_reach]
     audited = sum(context.predicted) or max(row.n for row in rows.values())  # a retraining counts other texts
-    constant = _after_constant_model(context) if answer == "undecided" and out_of_reach else ""
-    advice = advise(undecided, limits, audited, context, absent, constant)
+    constant = [_after_constant_model(context)] if answer == "undecided" and out_of_reach else []
+    advice = (*constant, *advise(undecided, limits, audited, context, absent))
     if answer == "no":
-        advice = advise_after_no(order[0], explainer, context)
+        advice = (advise_after_no(next(name for name in answers if answers[name] == "no"), explainer, context),)
     if answer != "yes" and not context.has_learned:
-        advice = _after_unlearned_model(context)
+        advice = (_after_unlearned_model(context),)
     signatures = tuple(rows[name].signature for name in (*answers, *([LARGEST_DROP] if out_of_reach else [])))
     caveats = tuple(dict.fromkeys(caveat for name in answers if (caveat := rows[name].caveat)))
-    return Verdict(item.title, answer, _sentence(reasons), signatures, item.name, limits, advice, caveats)
+    return Verdict(item.title, answer, tuple(reasons), signatures, item.name, limits, advice, caveats)
 
 
-def _sentence(parts: Sequence[str]) -> str:
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
+def _reasons(
+    rule: Rule, rows: Mapping[str, Row], answers: Mapping[str, Answer], out_of_reach: Sequence[str], has_pairs: bool
+) -> list[Note]:
+    """The scores behind an answer, the worst first; the absence of a collapse is not mentioned."""
+    order = sorted(answers, key=lambda name: ("no", "undecided", "yes").index(answers[name]))
+    listed = [name for name in order if name != COLLAPSED or answers[name] != "yes"]
+    scores = {name: rule.thresholds[name].describe(rows[name]) for name in listed}
+    if shift := next((name for name in listed if name.startswith("jensen-shannon/")), None):
+        scores[shift] = _with(scores[shift], scale=measure_of(shift).scale)  # the first explains the range of all
+    decisive = [name for name in listed if answers[name] == "no"]
+    if out_of_reach and decisive:
+        scores[decisive[-1]] = _with(scores[decisive[-1]], limit=rule.limits[decisive[-1]][1])
+    reasons = list(scores.values())
+    if out_of_reach:
+        last = max(listed.index(name) for name in out_of_reach)
+        reasons.insert(last + 1, note(NoteCode.OUT_OF_REACH, drop=rows[LARGEST_DROP].value, pairs=has_pairs))
+    return reasons
+
+
+def _with(score: Note, **fields: float | str) -> Note:
+    return replace(score, fields={**score.fields, **fields})

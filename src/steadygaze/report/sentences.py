@@ -7,19 +7,23 @@ A template has fields of its note, in these formats beside those of Python:
     {share:percent}    a percentage
     {n:texts}          1 text, 2,000 texts; any noun
     {finding:note}     the sentence of another note
+    {command:command}  the words of a command, as code
 """
 
-from collections.abc import Callable, Mapping
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
 from typing import Any
 
 from steadygaze.core.capabilities import MISSING_CAPABILITY
 from steadygaze.core.errors import one_line
 from steadygaze.core.rounding import percent
+from steadygaze.results.advice import FEW_TEXTS, Advice, AdviceKind
 from steadygaze.results.evaluation import overlap_sentence
-from steadygaze.results.formatting import ICONS, count_text, number, short_number
+from steadygaze.results.formatting import ICONS, count_text, measure_noun, number, short_number
 from steadygaze.results.note import Note, NoteCode
-from steadygaze.results.row import Answer, Row
+from steadygaze.results.row import Answer, Caveat, Row, Verdict
 
 Fields = Mapping[str, Any]
 Template = str | Callable[[Fields], str]
@@ -44,6 +48,7 @@ class _Formatter(Formatter):
             "percents": lambda share: percent(share, 1),
             "text": lambda count: count_text(count, "text"),
             "note": lambda finding: sentence(Note(**finding)),
+            "command": _code,
         }
         if format_spec in formats:
             return formats[format_spec](value)
@@ -55,10 +60,30 @@ def _fill(template: str, fields: Fields) -> str:
     return _Formatter().vformat(template, (), fields)
 
 
-def sentence(note: Note) -> str:
-    """A note in words."""
-    template = TEMPLATES[NoteCode(note.code)]
-    return _fill(template, note.fields) if isinstance(template, str) else template(note.fields)
+def sentence(finding: Note | Advice) -> str:
+    """A note or an advice in words."""
+    if isinstance(finding, Note):
+        template, fields = TEMPLATES[NoteCode(finding.code)], finding.fields
+    else:
+        template = ADVICE_TEMPLATES[AdviceKind(finding.kind)]
+        fields = {"goal": finding.goal, "command": finding.command, **finding.numbers}
+    text = _fill(template, fields) if isinstance(template, str) else template(fields)
+    return f"for a yes, {text}" if fields.get("for_yes") else text
+
+
+def paragraph(findings: Sequence[Note | Advice]) -> str:
+    """Notes or advice as one sentence; empty without any."""
+    return f"{_capital(_joined(findings))}." if findings else ""
+
+
+def _joined(findings: Sequence[Note | Advice]) -> str:
+    return "; ".join(map(sentence, findings))
+
+
+def reason(verdict: Verdict) -> str:
+    """The reasons of a verdict, its caveats and its advice."""
+    advice = f"Advice: {_joined(verdict.advice)}." if verdict.advice else ""
+    return "  ".join(filter(None, (verdict.why, verdict.caveat, advice)))
 
 
 NOT_APPLICABLE = "not applicable, because {}"
@@ -71,15 +96,9 @@ def row_note(row: Row) -> str:
     return "; ".join(map(sentence, row.notes))
 
 
-def capital(text: str) -> str:
+def _capital(text: str) -> str:
     """The text with a capital letter at the start."""
     return f"{text[:1].upper()}{text[1:]}"
-
-
-def answer_of(note: Note) -> Answer | None:
-    """The answer that a note gives; None: it is a warning."""
-    answer: Answer | None = note.fields["finding"]["fields"]["answer"] if note.code in ANSWERS else None
-    return answer
 
 
 def flagged(note: Note) -> str:
@@ -88,7 +107,11 @@ def flagged(note: Note) -> str:
     >>> flagged(Note(NoteCode.TRAINING_SPLIT))[:17]
     '! These texts are'
     """
-    return sentence(note) if note.code in ANSWERS else f"! {sentence(note)}"
+    return sentence(note) if "answer" in note.fields else f"! {sentence(note)}"
+
+
+def _code(words: Sequence[str]) -> str:
+    return f"`{shlex.join(words).replace('`', '')}`"
 
 
 def _few_texts_of_a_class(fields: Fields) -> str:
@@ -136,9 +159,8 @@ def _estimate(value_and_interval: tuple[float, float, float]) -> str:
 
 
 def _interlocking_answer(fields: Fields) -> str:
-    finding = Note(**fields["finding"])
-    answer: Answer = finding.fields["answer"]
-    return f"{ICONS[answer]} {capital(sentence(finding))}."
+    answer: Answer = fields["answer"]
+    return f"{ICONS[answer]} {_capital(sentence(Note(**fields['finding'])))}."
 
 
 def _below_baseline(fields: Fields) -> str:
@@ -191,8 +213,108 @@ def _arbitrary_selections(fields: Fields) -> str:
     )
 
 
-ANSWERS = (NoteCode.INTERLOCKING_ANSWER,)
-"""Notes that give an answer."""
+PLACEHOLDER = re.compile(r"\{(value|size|more|better|noun)\}")
+
+
+def _score(fields: Fields) -> str:
+    """A score that decides a verdict.  Its sentence may come from elsewhere: it is no format string."""
+    value: float = fields["value"]
+    more, better = ("more", "better") if value >= 0 else ("less", "worse")
+    texts = ("less than 0.001" if 0 < score < 0.001 else number(score) for score in (value, abs(value)))
+    names = ("value", "size", "more", "better", "noun")
+    words = dict(zip(names, (*texts, more, better, measure_noun(fields["explainer"])), strict=True))
+    text = PLACEHOLDER.sub(lambda match: words[match[1]], fields["sentence"])
+    remarks = [sentence(Note(**item)) for item in fields["notes"]]
+    remarks += [fields["scale"]] if "scale" in fields else []
+    decides = ""
+    if "limit" in fields:
+        decides = f", which decides: it is beyond the threshold of no, {short_number(fields['limit'])}"
+    return f"{text}{''.join(f' ({remark})' for remark in remarks)}{decides}"
+
+
+def _out_of_reach(fields: Fields) -> str:
+    erased = " of the first text" if fields["pairs"] else ""
+    return (
+        f"that decides nothing here, because erasing words{erased}, whichever, lowers the probability by at most "
+        f"{number(fields['drop'])} as a mean over texts: too little for any explanation to pass"
+    )
+
+
+def _yes_needs(fields: Fields) -> str:
+    label, absent = fields["label"], fields["absent"]
+    missing = "missing" if absent is None else NOT_APPLICABLE.format(sentence(Note(**absent)))
+    return f"a yes also needs the {label[:1].lower()}{label[1:]} ({fields['measure']}), which is {missing}"
+
+
+def _compare_with_constant(fields: Fields) -> str:
+    """For a model whose prediction hardly depends on the words."""
+    compare = f"compare the model with the most frequent label: {_code(fields['command'])}"
+    if fields["pairs"]:
+        return f"{compare}; if it is better, its prediction depends on the second text, whose words are not erased here"
+    if fields["trained"]:
+        return f"{compare}; then train it for more epochs, with --balanced or with --vectors"
+    return f"{compare}; if it is not better, check the order of --classes and the language of the texts"
+
+
+def _more_of_a_class(fields: Fields) -> str:
+    goal = OF_EACH_CLASS.format(least=fields["least"])
+    if fields["texts"] is None:
+        return f"audit more texts: {goal}"
+    return f"audit {fields['about']} {fields['texts']:,} texts, for {goal}: {_code(fields['command'])}"
+
+
+def _not_more_texts(fields: Fields) -> str:
+    label, (good, bad) = fields["label"], map(short_number, (fields["good"], fields["bad"]))
+    return (
+        "more texts are unlikely to decide it, because one score lies between the thresholds of yes and no, "
+        f"{good} and {bad}, or close to one of them: {label[:1].lower()}{label[1:]}, {number(fields['value'])}"
+    )
+
+
+OF_EACH_CLASS = "at least {least} texts of each of two predicted classes"
+TEXTS_NEEDED = "a verdict needs at least {least}"
+TRAIN = "train a classifier with {}: {{command:command}}"
+MORE_TEXTS = "audit about {texts:,} texts instead of {read:,}"
+ADVICE_TEMPLATES: dict[AdviceKind, Template] = {
+    AdviceKind.OTHER_EXPLAINER: lambda fields: (
+        (f"the technique {fields['technique']} did not suffice: " if "technique" in fields else "")
+        + f"audit another explainer of this model: {_code(fields['command'])}"
+    ),
+    AdviceKind.TRAIN: TRAIN.format("{goal}"),
+    AdviceKind.STABLE_ATTENTION: TRAIN.format("stable attention"),
+    AdviceKind.MITIGATION: f"fit the explainer again with a mitigation, {FEW_TEXTS}: {{command:command}}",
+    AdviceKind.AUDIT_FEWEST: lambda fields: (
+        f"audit more texts: {TEXTS_NEEDED.format(least=fields['least'])}"
+        + (f": {_code(fields['command'])}" if fields["command"] else "")
+    ),
+    AdviceKind.BUILD_SYNONYM_TABLE: "build a synonym table, here of English words: {command:command} (after "
+    "`pip install 'steadygaze[wordnet]'`)",
+    AdviceKind.COMPARE_EXPLAINERS: "compare the explainers of this audit, and use one with better scores",
+    AdviceKind.COMPARE_WITH_CONSTANT: _compare_with_constant,
+    AdviceKind.IMPROVE_MODEL: "first train a model that predicts better than a guess: more or fewer --epochs, another "
+    "learning rate (--set), --balanced or --vectors",
+    AdviceKind.LABEL_MORE_TEXTS: lambda fields: (
+        _fill(f"{MORE_TEXTS}; the data have {{available:,}}: label more texts", fields)
+        + (", or hold out more with train --test-share" if fields["trained"] else "")
+    ),
+    AdviceKind.MORE_OF_A_CLASS: _more_of_a_class,
+    AdviceKind.MORE_TEXTS: f"{MORE_TEXTS}: {{command:command}}",
+    AdviceKind.NOT_MORE_TEXTS: _not_more_texts,
+    AdviceKind.OTHER_RATIONALIZER: TRAIN.format("another rationalizer"),
+    AdviceKind.PASS_SYNONYM_TABLE: lambda fields: (
+        f"then pass it{'' if fields['known'] else ' as synonyms= or'}: {_code(fields['command'])}"
+    ),
+    AdviceKind.TOO_FEW_OF_A_CLASS: f"these data are too few to decide it: it needs {OF_EACH_CLASS}",
+    AdviceKind.TOO_FEW_TEXTS: f"these data are too few: {TEXTS_NEEDED}, and the data have {{available:,}}",
+    AdviceKind.TOO_FEW_TO_DECIDE: "these data are too few to decide it: it needs about {texts:,} texts, and the data "
+    "have {available:,}",
+}
+"""One template for each kind of advice."""
+CAVEATS: dict[Caveat, str] = {
+    "erasure-judged-by-erasure": "Erasure judged by erasure: explainer and measure both delete words, so the score "
+    "favors the explainer.",
+}
+"""Limits of what a score shows."""
 ONE_LABEL = "The black box predicts the same label for all {}: the scores are not informative"
 TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.TEXT: "{text}",
@@ -263,6 +385,12 @@ TEMPLATES: dict[NoteCode, Template] = {
     ),
     NoteCode.ONE_LABEL_BLACK_BOX: ONE_LABEL.format("evaluation texts"),
     NoteCode.UNFLIPPED: "the label of {unflipped:,} of {texts:,} texts does not flip within {largest:g} at every size",
+    # Reasons of a verdict
+    NoteCode.AUDIT_INTERRUPTED: "the audit was interrupted",
+    NoteCode.NO_DECIDING_MEASURE: "no deciding measure is available",
+    NoteCode.OUT_OF_REACH: _out_of_reach,
+    NoteCode.SCORE: _score,
+    NoteCode.YES_NEEDS: _yes_needs,
     # Notes of a report
     NoteCode.ARBITRARY_SELECTIONS: _arbitrary_selections,
     NoteCode.BELOW_BASELINE: _below_baseline,

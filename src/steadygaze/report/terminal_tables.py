@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steadygaze.core.errors import one_line, printable
-from steadygaze.report.sentences import answer_of, flagged
+from steadygaze.report.sentences import flagged
 from steadygaze.report.sentences import sentence as sentence_of
 from steadygaze.results.comparison import SIGNIFICANT, Comparison, ComparisonCell, Mark, TechniqueResult
 from steadygaze.results.formatting import (
@@ -96,7 +96,7 @@ def _note(note: Note) -> "Text":
     """A note in the color of its answer, or of a warning."""
     from rich.text import Text
 
-    return Text(one_line(flagged(note)), style=f"bold {COLORS[answer_of(note) or 'undecided']}")
+    return Text(one_line(flagged(note)), style=f"bold {COLORS[note.fields.get('answer', 'undecided')]}")
 
 
 def _answers(report: Report) -> "Table":

@@ -71,6 +71,13 @@ class NoteCode(StrEnum):
     ONE_LABEL_BLACK_BOX = "one-label-black-box"
     UNFLIPPED = "unflipped"
 
+    # Reasons of a verdict
+    AUDIT_INTERRUPTED = "audit-interrupted"
+    NO_DECIDING_MEASURE = "no-deciding-measure"
+    OUT_OF_REACH = "out-of-reach"
+    SCORE = "score"
+    YES_NEEDS = "yes-needs"
+
     # Notes of a report
     ARBITRARY_SELECTIONS = "arbitrary-selections"
     BELOW_BASELINE = "below-baseline"

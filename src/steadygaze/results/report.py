@@ -267,7 +267,7 @@ class Report(SavedResult):
             "health": self.health.to_list(),
             "title": self.title,
             "facts": dict(self.facts),
-            "verdicts": [json_values(asdict(verdict)) for verdict in self.verdicts],
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "rows": [row.to_dict() for row in self.rows],
             "shifts": [
                 {

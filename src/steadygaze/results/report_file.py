@@ -50,6 +50,11 @@ def read(kind: type[R], values: Any) -> R:
         report: Any = _adapter(cast(Any, kind)).validate_python(content)
     except ValidationError as error:
         raise UserError(_sentence(error)) from None
+    for number, verdict in enumerate(report.verdicts):
+        try:
+            _ = verdict.reason
+        except (KeyError, ValueError, TypeError, AttributeError, IndexError):
+            raise UserError(f"verdicts.{number}: a reason or an advice has not the fields of its code") from None
     explanations = Explanations(map(_with_label, report.explanations))
     report = replace(report, shifts=tuple(map(_with_labels, report.shifts)), explanations=explanations)
     if report.evaluation is not None:
@@ -120,7 +125,7 @@ def _sentence(error: ValidationError) -> str:
     return f"{place}: found {first['input']!r:.80}; {message}"
 
 
-SENTENCES = {"message": ("code", "kind"), "note": ("signature",)}
+SENTENCES = {"message": ("code", "kind"), "note": ("signature",), "why": ("reasons",)}
 """Key of a rendered sentence -> the keys of data that it is rendered from.  Another version may word it otherwise."""
 
 

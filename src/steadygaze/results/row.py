@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from steadygaze.core import arguments
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.output_paths import write_output
+from steadygaze.results.advice import Advice
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.intervals import bootstrap_mean, finite_values, wilson_interval
 from steadygaze.results.note import Note
@@ -73,11 +74,7 @@ class ValueKey:
 
 
 Caveat = Literal["erasure-judged-by-erasure"]
-CAVEATS: Mapping[Caveat, str] = {
-    "erasure-judged-by-erasure": "Erasure judged by erasure: explainer and measure both delete words, "
-    "so the score favors the explainer.",
-}
-"""Limits of what a score shows, as sentences."""
+"""Limits of what a score shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,7 @@ class Row:
     notes: tuple[Note, ...] = ()
     """Remarks about the score."""
     caveat: Caveat | None = None
-    """A limit of what the score shows; CAVEATS has it as a sentence."""
+    """A limit of what the score shows; report/sentences.py has it in words."""
     absent: Note | None = None
     """Why the score is not applicable; None: it is."""
 
@@ -192,8 +189,8 @@ class Row:
             raise UserError(f"{name}: the key {min(differing)!r} is {problem}")
         if not (isinstance(values["n"], int) and isinstance(values["notes"], list | tuple)):
             raise UserError(f"{name}: n must be a whole number and notes a list")
-        if values["caveat"] is not None and values["caveat"] not in [*CAVEATS]:  # a list: it may not be hashable
-            raise UserError(f"{name}: {unknown('caveat', values['caveat'], CAVEATS)}")
+        if values["caveat"] not in (None, *get_args(Caveat)):
+            raise UserError(f"{name}: {unknown('caveat', values['caveat'], get_args(Caveat))}")
         if not _settings(values["settings"]):
             raise UserError(f"{name}: settings must be words and numbers by name, found {values['settings']!r:.80}")
         row = cls(
@@ -253,29 +250,47 @@ class Verdict:
     """The property: Stability, Faithfulness …"""
     answer: Answer
     """yes, no, undecided or not measured."""
-    why: str
-    """The reason, in a sentence."""
+    reasons: tuple[Note, ...]
+    """The reasons for the answer, the decisive ones first."""
     rows: tuple[str, ...] = ()
     """Signatures of the rows that it uses."""
     key: str = ""
     """The name in a policy: stability."""
     thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Measure -> thresholds of yes and of no.  The first is smaller if lower values are better."""
-    advice: str = ""
+    advice: tuple[Advice, ...] = ()
     """What would decide an undecided verdict, or what to try after a no."""
     caveats: tuple[Caveat, ...] = ()
     """The caveats of its rows."""
 
     @property
+    def why(self) -> str:
+        """The reasons, in a sentence."""
+        return str(resolve_name("steadygaze.report.sentences:paragraph")(self.reasons))
+
+    @property
     def caveat(self) -> str:
         """The caveats as sentences."""
-        return "  ".join(CAVEATS[name] for name in self.caveats)
+        sentences: Mapping[Caveat, str] = resolve_name("steadygaze.report.sentences:CAVEATS")
+        return "  ".join(sentences[name] for name in self.caveats)
+
+    @property
+    def advice_text(self) -> str:
+        """The advice, in a sentence; empty if there is none."""
+        return str(resolve_name("steadygaze.report.sentences:paragraph")(self.advice))
 
     @property
     def reason(self) -> str:
         """`why`, the caveats and the advice."""
-        advice = f"Advice: {self.advice[:1].lower()}{self.advice[1:]}" if self.advice else ""
-        return "  ".join(filter(None, (self.why, self.caveat, advice)))
+        return str(resolve_name("steadygaze.report.sentences:reason")(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as values for JSON, with its sentences."""
+        sentence = resolve_name("steadygaze.report.sentences:sentence")
+        advice = [{**asdict(item), "message": sentence(item)} for item in self.advice]
+        reasons = [item.to_data() for item in self.reasons]
+        values = {**asdict(self), "reasons": reasons, "why": self.why, "advice": advice}
+        return {name: json_values(value) for name, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)

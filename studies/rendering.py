@@ -4,6 +4,7 @@
 {{ number("flips.consensus") | with_interval(2) }}       0.64 [0.61, 0.67]
 {{ number("flips.consensus") | percent }}                64 %
 {{ number("score", corpus, 200, row) | decimals }}       0.610; the parts of a name are joined by dots
+{{ number("shift") | scientific }}                       8 × 10⁻⁶
 {{ numbers("loss.*.default") | span }}                   0.001 to 0.013: of all numbers whose names match
 {{ numbers("loss.*.default") | length | in_words }}      seven
 {{ number("f1.a2r", study="movies") | decimals(1) }}     a number of another study
@@ -21,6 +22,7 @@ import jinja2
 from studies.numbers import Number, Numbers
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 Read = Callable[[str], Numbers]
 """The numbers of a study by its name."""
 
@@ -51,13 +53,13 @@ def render(template: str, study: str, read: Read) -> str:
 
 
 def decimals(value: SupportsFloat, digits: int = 3, sign: str = "") -> str:
-    """A number with a fixed number of decimals, a minus sign, and no sign of a zero below 0.
+    """A number with a fixed number of decimals, a minus sign, and no sign of zero.
 
-    >>> decimals(-0.0305), decimals(0.2, 2, "+"), decimals(-0.0001), decimals(1234.5, 1)
-    ('−0.030', '+0.20', '0.000', '1,234.5')
+    >>> decimals(-0.0305), decimals(0.2, 2, "+"), decimals(-0.0001), decimals(1e-4, 3, "+"), decimals(1234.5, 1)
+    ('−0.030', '+0.20', '0.000', '0.000', '1,234.5')
     """
     text = f"{float(value):{sign},.{digits}f}"
-    return re.sub(r"^-(?=0(\.0+)?$)", "", text).replace("-", "−")
+    return re.sub(r"^[-+](?=0(\.0+)?$)", "", text).replace("-", "−")
 
 
 def percent(value: SupportsFloat, digits: int = 0, sign: str = "") -> str:
@@ -67,6 +69,16 @@ def percent(value: SupportsFloat, digits: int = 0, sign: str = "") -> str:
     ('64 %', '−2.1 %')
     """
     return f"{decimals(100 * float(value), digits, sign)} %"
+
+
+def scientific(value: SupportsFloat) -> str:
+    """One digit and a power of ten.
+
+    >>> scientific(8.2e-06), scientific(3e4)
+    ('8 × 10⁻⁶', '3 × 10⁴')
+    """
+    digit, exponent = f"{float(value):.0e}".split("e")
+    return f"{digit} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
 
 
 def plus_minus(number: Number, digits: int = 3, sign: str = "") -> str:
@@ -127,6 +139,7 @@ def data_table(file: str, caption: str) -> str:
 FILTERS: tuple[Callable[..., Any], ...] = (
     decimals,
     percent,
+    scientific,
     plus_minus,
     interval,
     with_interval,

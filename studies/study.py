@@ -22,7 +22,7 @@ Data = dict[str, Sequence[Sequence[str]]]
 
 @dataclass(frozen=True)
 class Study:
-    """A folder with `run.py`.  Optional are `table.py`, with `table`, `numbers` and `data`, and templates of pages.
+    """A folder with `run.py`, `table.py` or both: `run` runs jobs; `table`, `numbers` and `data` read their records.
 
     `numbers()` returns the numbers of `numbers.json`, `data()` the CSV files of docs/results/data.
     `page.md.jinja` is the page of the study's name, `OTHER.md.jinja` the page docs/results/OTHER.md.
@@ -37,7 +37,8 @@ class Study:
     @property
     def file(self) -> Path:
         """The file whose docstring describes the study."""
-        return self.folder / "run.py"
+        run = self.folder / "run.py"
+        return run if run.exists() else self.folder / "table.py"
 
     def function(self, action: str) -> Callable[..., Any] | None:
         """`run` of run.py; `table`, `numbers` or `data` of table.py; None: the study has no such function."""
@@ -95,4 +96,6 @@ def csv_text(rows: Sequence[Sequence[str]]) -> str:
     return text.getvalue()
 
 
-STUDIES = {file.parent.name: Study(file.parent) for file in sorted(FOLDER.glob("*/run.py"))}
+STUDIES = {
+    file.parent.name: Study(file.parent) for name in ("run", "table") for file in sorted(FOLDER.glob(f"*/{name}.py"))
+}

@@ -228,7 +228,7 @@ def test_every_name_that_a_script_imports_from_the_package_exists(folder: str) -
 
 def test_every_script_of_bench_is_named_with_its_command_or_imported_by_another() -> None:
     scripts = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "bench").glob("*.py")}
-    pages = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", ROOT / "bench" / "ledger.toml", *ROOT.glob("docs/**/*.md")]
+    pages = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
     named = {name for page in pages for name in re.findall(r"bench/(\w+)\.py", page.read_text(encoding="utf-8"))}
     assert named <= set(scripts), "a page names a script that does not exist"
     used = {  # imported, or started in a process of its own

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from studies.command_line import call, choose, print_list
 
-HELPERS = {"__init__", "__main__", "style", "text_sizes", "leakage", "rationales"}
+HELPERS = {"__init__", "__main__", "style", "text_sizes", "leakage", "papers", "rationales", "stability", "synonyms"}
 FIGURES = {file.stem: file for file in Path(__file__).parent.glob("*.py") if file.stem not in HELPERS}
 
 

@@ -1,8 +1,0 @@
-"""`python -m studies run movies`, under the name in the commands of ledger.toml."""
-
-import sys
-
-from studies.__main__ import application
-
-if __name__ == "__main__":
-    application(["run", "movies", *sys.argv[1:]])

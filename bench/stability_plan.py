@@ -1,1 +1,0 @@
-from studies.stability.plan import *  # noqa: F403  # for bench/ledger.py and bench/published_page.py

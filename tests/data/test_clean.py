@@ -6,21 +6,13 @@ from hypothesis import strategies as st
 
 from steadygaze.data import published_corpora
 
-
-@pytest.mark.parametrize(
-    ("stored", "written"),
-    [
+HEADER = "From: a@b (A)\nSubject: hockey!\nLines: 2\n\n"
+CLEANED = {
+    published_corpora.imdb: [
         ("one.<br /><br />two <br/> <i>three</i>", "one.\ntwo \n <i>three</i>"),
         ("a <b>bold</b> film", "a <b>bold</b> film"),
     ],
-)
-def test_imdb_loses_its_line_break_tags_and_nothing_else(stored, written):
-    assert published_corpora.imdb(stored) == written
-
-
-@pytest.mark.parametrize(
-    ("stored", "written"),
-    [
+    published_corpora.yelp: [
         (r"First.\n\nSecond.", "First.\n\nSecond."),
         (r"he said \"no\" twice", 'he said "no" twice'),
         (r'a \""thank you\ "" after', 'a "thank you" after'),
@@ -30,14 +22,7 @@ def test_imdb_loses_its_line_break_tags_and_nothing_else(stored, written):
         (r"fine \ud83d\ude00 \ud83d", "fine 😀 �"),
         (r"price\size", "price size"),
     ],
-)
-def test_yelp_reads_as_it_was_typed(stored, written):
-    assert published_corpora.yelp(stored) == written
-
-
-@pytest.mark.parametrize(
-    ("stored", "written"),
-    [
+    published_corpora.ag_news: [
         ("Wednesday #39;s match, it won #39;t, makers #39; efforts", "Wednesday's match, it won't, makers ' efforts"),
         ("a day&#39;s work", "a day's work"),
         ("Dell Inc. &lt;DELL.O&gt;, J amp;J", "Dell Inc. <DELL.O>, J &J"),
@@ -46,17 +31,7 @@ def test_yelp_reads_as_it_was_typed(stored, written):
         (r"from both its\northern outlets\\The end", "from both its northern outlets The end"),
         ("AT&T; the #1; &nothing;", "AT&T; the #1; &nothing;"),
     ],
-)
-def test_ag_news_reads_as_it_was_printed(stored, written):
-    assert published_corpora.ag_news(stored) == written
-
-
-HEADER = "From: a@b (A)\nSubject: hockey!\nLines: 2\n\n"
-
-
-@pytest.mark.parametrize(
-    ("stored", "written"),
-    [
+    published_corpora.newsgroups: [
         (f"{HEADER}The body.\n\nSubject: in the body", "The body.\n\nSubject: in the body"),
         (HEADER, ""),
         ("No header here.\n\nTwo paragraphs.", "No header here.\n\nTwo paragraphs."),
@@ -69,14 +44,18 @@ HEADER = "From: a@b (A)\nSubject: hockey!\nLines: 2\n\n"
         ("Read rec.sport.hockey, Rec.Sport.Baseball.x, rec.sport.* or r.s.bb.", "Read , ,  or ."),
         ("The record of sport.", "The record of sport."),
     ],
-)
-def test_newsgroups_lose_what_gives_the_group_away(stored, written):
-    assert published_corpora.newsgroups(stored) == written
+}
+"""Function -> what is stored, and what was written."""
 
 
 @pytest.mark.parametrize(
-    "cleaned", [published_corpora.imdb, published_corpora.yelp, published_corpora.ag_news, published_corpora.newsgroups]
+    ("clean", "stored", "written"), [(clean, *row) for clean, rows in CLEANED.items() for row in rows]
 )
+def test_texts_read_as_they_were_written(clean, stored, written):
+    assert clean(stored) == written
+
+
+@pytest.mark.parametrize("cleaned", CLEANED)
 @given(text=st.text("abc ,.!?'ö\n").map(str.strip))
 def test_plain_text_stays_as_it_is(cleaned, text):
     assert cleaned(text) == text

@@ -140,15 +140,8 @@ def test_gradient_ascent_never_exceeds_the_exact_value_and_comes_near_it(norm):
         best = torch.zeros(40, dtype=torch.float64)
         random = radius * (2 * torch.rand(40, 8, dtype=torch.float64) - 1)
         for start in (random, -random):  # one of the two leans to the end that counts
-            result = ascend(
-                lambda w: divergence(reach, logits, target, w - center),
-                start,
-                center=center,
-                radius=radius,
-                norm=norm,
-                steps=10,
-                best=True,
-            )
+            settings = {"center": center, "radius": radius, "norm": norm, "steps": 10, "best": True}
+            result = ascend(lambda w: divergence(reach, logits, target, w - center), start, **settings)
             best = torch.maximum(best, divergence(reach, logits, target, result))
         assert (best <= exact * (1 + 1e-9) + ROUNDING).all()
         assert (best > 0.8 * exact).all()
@@ -158,15 +151,9 @@ def test_gradient_ascent_never_exceeds_the_exact_value_and_comes_near_it(norm):
 def test_with_more_classes_pairs_is_a_lower_bound_that_ascent_may_exceed(norm):
     reach, logits, target, mask = random_problem(4, (6,) * 200)
     pairs = worst_pairs(reach, logits, target, mask, 1.0, norm, False)
-    result = ascend(
-        lambda delta: divergence(reach, logits, target, delta),
-        best_pair(reach, logits, target, mask, 1.0, norm, False),
-        center=torch.zeros(200, 6, dtype=torch.float64),
-        radius=1.0,
-        norm=norm,
-        steps=20,
-        best=True,
-    )
+    start = best_pair(reach, logits, target, mask, 1.0, norm, False)
+    settings = {"center": torch.zeros_like(start), "radius": 1.0, "norm": norm, "steps": 20, "best": True}
+    result = ascend(lambda delta: divergence(reach, logits, target, delta), start, **settings)
     higher = divergence(reach, logits, target, result)
     assert (higher >= pairs - ROUNDING).all()
     assert (higher > pairs * 1.001).any()

@@ -59,22 +59,16 @@ def test_toward_neighbors_by_hand():
 
     With neighbors (4, 1) and (9, 1), both along (1, 0): α = (1, 1)/√2, d = (√2, 0).
     With (1, 3) and (1, −1): d̃ = (0, 1) and (0, −1), rise 4 and −4, α = (1, −1)/√2, d = (0, √2): away from a word too.
+
+    As printed, with one norm over the text: G = (3, 4), (3, 3), (4, −4), ‖G‖² = 25 + 18 + 32 = 75, and
+    d = (3, 4)/√75, (6, 0)/√75, (0, 8)/√75: each word keeps the size of its gradient.
     """
     g, x = (torch.tensor([[row] * 3], dtype=torch.float64) for row in ((3.0, 4.0), (1.0, 1.0)))
-    near = [[[4, 1], [1, 3]], [[4, 1], [9, 1]], [[1, 3], [1, -1]]]
-    result = toward_neighbors(g, x, torch.tensor([near], dtype=torch.float64), per_word=True)
-    assert_close(result, torch.tensor([[[0.6, 0.8], [2**0.5, 0], [0, 2**0.5]]], dtype=torch.float64))
-
-
-def test_toward_neighbors_as_printed_keeps_the_size_of_each_words_gradient():
-    """As above, but one norm over the text: G = (3, 4), (3, 3), (4, −4), ‖G‖² = 25 + 18 + 32 = 75.
-
-    d = (3, 4)/√75, (6, 0)/√75, (0, 8)/√75.
-    """
-    g, x = (torch.tensor([[row] * 3], dtype=torch.float64) for row in ((3.0, 4.0), (1.0, 1.0)))
-    near = [[[4, 1], [1, 3]], [[4, 1], [9, 1]], [[1, 3], [1, -1]]]
-    result = toward_neighbors(g, x, torch.tensor([near], dtype=torch.float64), per_word=False)
-    assert_close(result, torch.tensor([[[3, 4], [6, 0], [0, 8]]], dtype=torch.float64) / 75**0.5)
+    near = torch.tensor([[[[4, 1], [1, 3]], [[4, 1], [9, 1]], [[1, 3], [1, -1]]]], dtype=torch.float64)
+    each = torch.tensor([[[0.6, 0.8], [2**0.5, 0], [0, 2**0.5]]], dtype=torch.float64)
+    printed = torch.tensor([[[3, 4], [6, 0], [0, 8]]], dtype=torch.float64) / 75**0.5
+    for per_word, expected in ((True, each), (False, printed)):
+        assert_close(toward_neighbors(g, x, near, per_word=per_word), expected)
 
 
 @pytest.mark.parametrize("per_word", [False, True])

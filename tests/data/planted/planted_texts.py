@@ -3,9 +3,15 @@
 import re
 
 from steadygaze.core.types import Example
-from steadygaze.data.planted.lexicon import ASPECT_OF
+from steadygaze.data.planted.lexicon import ASPECT_OF, ASPECTS
+from steadygaze.data.planted.reviews import planted_reviews
 
 WORD = re.compile(r"[\w'-]+")
+
+
+def some_examples(n: int = 40, seed: int = 5) -> list[Example]:
+    """Reviews of each aspect."""
+    return [example for aspect in ASPECTS for example in planted_reviews(seed, aspect=aspect, sizes=(0, 0, n))["test"]]
 
 
 def words(example: Example) -> list[str]:

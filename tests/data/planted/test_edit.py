@@ -4,19 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.planted.planted_texts import WORD, aspect_of, aspects_in, sentences, words
+from data.planted.planted_texts import WORD, aspect_of, aspects_in, sentences, some_examples, words
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.data.planted.lexicon import ASPECTS, SYNONYMS
-from steadygaze.data.planted.reviews import flip_label, planted_reviews, read_planted_review, redraw_review, swap_words
+from steadygaze.data.planted.lexicon import SYNONYMS
+from steadygaze.data.planted.reviews import flip_label, read_planted_review, redraw_review, swap_words
 
 
 def sentence_about(example):
     return next(text for text in sentences(example) if aspect_of(example) in aspects_in(text))
-
-
-def some_examples(n=40, seed=5):
-    return [example for aspect in ASPECTS for example in planted_reviews(seed, aspect=aspect, sizes=(0, 0, n))["test"]]
 
 
 def test_flipping_one_word_flips_the_label():

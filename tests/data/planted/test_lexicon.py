@@ -2,6 +2,7 @@
 
 import re
 
+from data.planted.planted_texts import WORD
 from steadygaze.data.planted.lexicon import (
     ANTONYMS,
     ASPECT_OF,
@@ -13,8 +14,6 @@ from steadygaze.data.planted.lexicon import (
     SYNONYMS,
     TEMPLATES,
 )
-
-WORD = re.compile(r"[\w'-]+")
 
 
 def test_neutral_words_and_frames_hold_no_word_that_decides():

@@ -9,7 +9,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from data.planted.planted_texts import WORD, aspect_of, aspects_in, sentences, words
+from data.planted.planted_texts import WORD, aspect_of, aspects_in, sentences, some_examples, words
 from steadygaze.core.errors import UserError
 from steadygaze.data.planted.grammar import NEGATION
 from steadygaze.data.planted.lexicon import ASPECT_OF, ASPECTS, OPINIONS, OWN_ADJECTIVES, POLARITY
@@ -32,10 +32,6 @@ def by_aspect():
 @pytest.fixture(scope="module")
 def pairs():
     return planted_pairs(sizes=(4_000, 500, 500))  # the beginnings of the default splits, to keep it quick
-
-
-def some_examples(n=40, seed=5):
-    return [example for aspect in ASPECTS for example in planted_reviews(seed, aspect=aspect, sizes=(0, 0, n))["test"]]
 
 
 # --- size and variety

@@ -29,7 +29,7 @@ def zeros(path: Path) -> None:
 
 
 def null_device(path: Path) -> Path:
-    """A device node like /dev/null: code that replaces it, as 0.1.0 did, leaves the machine's own alone.
+    """A device node like /dev/null: code that replaces it leaves the machine's own alone.
 
     Users who may not make one, who could not replace /dev/null either, get a pipe.
     """

@@ -82,7 +82,6 @@ def prefix_token(corpus: Corpus, bias: Bias) -> Corpus:
 
 
 def _own(corpus: Corpus, tokens: Sequence[str]) -> dict[Label, str]:
-    """The token of each class."""
     classes = corpus.label_names
     if any(example.label is None for examples in corpus.splits.values() for example in examples):
         raise UserError(

@@ -42,7 +42,6 @@ def read_rows(path: Path, words: Collection[str] = ()) -> Rows:
 
 
 def table_files(path: Path) -> tuple[Path, ...]:
-    """The files that determine a table."""
     return tuple(sorted(path.glob("[di][an]*.*"))) if path.is_dir() else (path,)
 
 

@@ -72,7 +72,6 @@ class Table:
 
 
 def concatenate(tables: Iterable[Table]) -> Table:
-    """Concatenate the tables of one file."""
     parts = list(tables)
     columns = {name: list(chain.from_iterable(part.columns[name] for part in parts)) for name in parts[0].columns}
     return replace(parts[0], columns=columns, rows=list(chain.from_iterable(part.rows for part in parts)))

@@ -244,7 +244,6 @@ def _examples(table: Table, columns: ColumnNames, allow_empty: bool = False) -> 
 def _annotated(
     examples: Sequence[Example], table: Table, column: str, add: Callable[[Example, Any], Example]
 ) -> list[Example]:
-    """The examples with the annotations of a column."""
     annotated: list[Example] = []
     for example, cell in zip(examples, table.columns[column], strict=True):
         try:

@@ -25,6 +25,10 @@ from steadygaze.core.ragged import segment_exists, segment_spread, segment_sum
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Removal
 
+TEXT = ("present", "ids", "mask", "word_starts")
+QUESTION = ("question_present", "question_ids", "question_mask", "question_word_starts")
+"""Fields of a batch, one value for each token."""
+
 
 def text_key(batch: Batch) -> Tensor:
     """Return a hash of each text, independent of split and batch, for its random key.  (B,)"""
@@ -48,19 +52,15 @@ def remove_words(batch: Batch, removed: Tensor, removal: Removal = "delete", pad
         return replace(batch, ids=batch.ids.masked_fill(removed, padding))
     width = batch.ids.shape[1]
     left = batch.present & ~removed[:, :width]
-    text = _remove(left, batch.ids, batch.mask, batch.word_starts)
-    shortened = replace(batch, ids=text[1], present=text[0], mask=text[2], word_starts=text[3])
+    values = _remove(left, batch.ids, batch.mask, batch.word_starts)
+    shortened = replace(batch, **dict(zip(TEXT, values, strict=True)))
     if batch.sentences is not None:
-        kept = _remove(left, batch.sentences + 1)[1] - 1  # −1 at padding
-        shortened = replace(shortened, sentences=kept)
+        shortened = replace(shortened, sentences=_remove(left, batch.sentences + 1)[1] - 1)  # −1 at padding
     if removed.shape[1] == width or batch.question_ids is None or batch.question_present is None:
         return shortened
     flags = batch.question_mask, batch.question_word_starts
-    question = _remove(batch.question_present & ~removed[:, width:], batch.question_ids, *flags)
-    present, ids, mask, begins = question
-    return replace(
-        shortened, question_ids=ids, question_present=present, question_mask=mask, question_word_starts=begins
-    )
+    values = _remove(batch.question_present & ~removed[:, width:], batch.question_ids, *flags)
+    return replace(shortened, **dict(zip(QUESTION, values, strict=True)))
 
 
 def _remove(left: Tensor, ids: Tensor, *flags: Tensor | None) -> tuple[Any, ...]:
@@ -79,12 +79,11 @@ def take_rows(batch: Batch, rows: Tensor) -> Batch:
 
 def trim_padding(batch: Batch, width: int, question_width: int | None = None) -> Batch:
     """Drop columns from `width` on, and of the question from `question_width` on; they must be padding."""
-    names = ["ids", "present", "mask", "word_starts", "sentences"]
-    cut = {name: value[:, :width] for name in names if (value := getattr(batch, name)) is not None}
+    widths = dict.fromkeys((*TEXT, "sentences"), width)
     if question_width is not None:
-        names = ["question_ids", "question_present", "question_mask", "question_word_starts"]
-        cut |= {name: value[:, :question_width] for name in names if (value := getattr(batch, name)) is not None}
-    return replace(batch, **cut)
+        widths |= dict.fromkeys(QUESTION, question_width)
+    values = ((name, getattr(batch, name), size) for name, size in widths.items())
+    return replace(batch, **{name: value[:, :size] for name, value, size in values if value is not None})
 
 
 def row_chunks(batch: Batch, size: int) -> Iterator[Tensor]:
@@ -151,7 +150,6 @@ def units_of(batch: Batch, *, question: bool = True, max_units: int | None = Non
 
 
 def warn_segments(units: Units, max_units: int) -> None:
-    """Warn if units are segments."""
     if units.words is not None:
         words = int(units.words.sum(-1).max())
         warnings.warn(

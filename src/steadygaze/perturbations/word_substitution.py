@@ -4,7 +4,7 @@ Nearest neighbors are not synonyms: vectors learned from context put "good" besi
 only.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -36,9 +36,9 @@ class Synonyms:
             raise ValueError("Synonyms: table, count and continues must have the same length, one row per id")
 
     def to(self, device: Any) -> "Synonyms":
-        words, special = (None if flags is None else flags.to(device) for flags in (self.words, self.special))
-        ids = (self.table.to(device), self.count.to(device), self.continues.to(device))
-        return Synonyms(*ids, words, self.origin, special)
+        values = ((name, getattr(self, name)) for name in self.__slots__)
+        moved: dict[str, Any] = {name: value.to(device) for name, value in values if isinstance(value, Tensor)}
+        return replace(self, **moved)
 
     def swappable(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return True on whole words that have a synonym.  (B,T), (B,T) -> (B,T)"""
@@ -87,6 +87,5 @@ def nearest_words(vectors: Tensor, k: int, candidates: Tensor | None = None) -> 
 
 
 def without_synonyms(size: int, continues: Tensor, words: Tensor, special: Tensor | None = None) -> Synonyms:
-    """Return a table without synonyms."""
     zeros = torch.zeros(size, dtype=torch.long)
     return Synonyms(zeros.unsqueeze(-1), zeros, continues, words, "none", special)

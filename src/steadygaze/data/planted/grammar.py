@@ -93,7 +93,6 @@ def join(parts: Iterable[tuple[str, tuple[Span, ...]]]) -> tuple[str, tuple[Span
 
 @cache
 def split_of(template: str) -> str:
-    """The split that uses this template."""
     share = int.from_bytes(hashlib.sha256(template.encode()).digest()[:4]) / 2**32
     return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
 

@@ -35,10 +35,7 @@ from steadygaze.data.corpus import Corpus, GeneratedCorpus, PublishedCorpus
 from steadygaze.data.planted.reviews import planted_code, planted_pairs, planted_reviews
 from steadygaze.data.published_corpora import PUBLISHED_CORPORA
 from steadygaze.data.tables import NoColumn
-from steadygaze.data.text_checks import check_labels as check_labels
-from steadygaze.data.text_checks import check_texts as check_texts
 from steadygaze.data.user_files import ColumnNames, check_files, load_files
-from steadygaze.data.user_files import stream as stream
 
 TOKENS = (",", ";", ":", "-", "/", "*", "+", "=", "&", "%")
 """One for each class; more classes need other tokens."""

@@ -40,10 +40,3 @@ words, 3.6 % are rationales.  The last row varies much between runs.
 """
 
 from steadygaze.data.planted.lexicon import SYNONYMS as SYNONYMS
-from steadygaze.data.planted.reviews import flip_label as flip_label
-from steadygaze.data.planted.reviews import planted_pairs as planted_pairs
-from steadygaze.data.planted.reviews import planted_reviews as planted_reviews
-from steadygaze.data.planted.reviews import question_aspect as question_aspect
-from steadygaze.data.planted.reviews import read_planted_review as read_planted_review
-from steadygaze.data.planted.reviews import redraw_review as redraw_review
-from steadygaze.data.planted.reviews import swap_words as swap_words

@@ -42,12 +42,6 @@ OWN_ADJECTIVES = {aspect: {praise: _side([pair], praise) for praise in (True, Fa
 """Aspect -> is it praise? -> adjectives of this aspect only."""
 POLARITY = {word: praise for praise in (True, False) for word in _side(_PAIRS, praise)}
 ASPECT_OF = {noun: aspect for aspect, rows in NOUNS.items() for row in rows for noun in row}
-ANTONYMS = {
-    word: antonym
-    for praise, blame in _PAIRS
-    for words, antonyms in ((praise, blame), (blame, praise))
-    for word, antonym in zip(words.split(), antonyms.split(), strict=True)
-}
 _ROWS = [*(row for rows in NOUNS.values() for row in rows), *(tuple(side.split()) for pair in _PAIRS for side in pair)]
 SYNONYMS = {word: tuple(synonym for synonym in row if synonym != word) for row in _ROWS for word in row}
 """Opinion word or aspect noun -> words that may replace it without changing any label."""

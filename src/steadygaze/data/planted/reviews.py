@@ -15,7 +15,7 @@ selecting heads for praise and tails for blame.  The opinions on the label's sid
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from random import Random
@@ -23,7 +23,7 @@ from random import Random
 import numpy as np
 
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.types import Example, Span
+from steadygaze.core.types import Example
 from steadygaze.data.planted.grammar import (
     APPEARANCE_FIRST,
     HABITS,
@@ -35,7 +35,7 @@ from steadygaze.data.planted.grammar import (
     draw_review,
     join,
 )
-from steadygaze.data.planted.lexicon import ANTONYMS, ASPECT_OF, ASPECTS, NEGATORS, POLARITY
+from steadygaze.data.planted.lexicon import ASPECT_OF, ASPECTS, NEGATORS, POLARITY
 
 LABELS = ("negative", "positive")
 
@@ -71,47 +71,6 @@ def _aspects(text: str) -> set[str]:
 
 def _opinions(clause: str) -> list[bool]:
     return [POLARITY[word] for word in _WORD.findall(clause) if word in POLARITY]
-
-
-def flip_label(example: Example) -> Example:
-    """Replace the opinion by its antonym, which flips the label."""
-    span, word = _find_word(example, ANTONYMS)
-    return replace(swap_words(example, span, ANTONYMS[word]), label=LABELS[example.label == LABELS[0]])
-
-
-def redraw_review(example: Example, seed: int = 0, *, split: str = "test") -> Example:
-    """Keep the sentence with the rationales, and draw all other sentences again."""
-    if split not in SPLITS:
-        raise unknown("split", split, SPLITS)
-    (at, _), noun = _find_word(example, ASPECT_OF)
-    start, end = next(span for span in example.sentences or ((0, len(example.text)),) if span[0] <= at < span[1])
-    original = example.text[start:end], tuple((a - start, b - start) for a, b in example.rationales or ())
-    review = draw_review(Random(f"{seed}/{example.text}"), split, APPEARANCE_FIRST)
-    parts = (original if sentence.aspect == ASPECT_OF[noun] else (sentence.written()[0], ()) for sentence in review)
-    text, rationales, sentences = join(parts)
-    return replace(example, text=text, rationales=rationales, sentences=sentences)
-
-
-def swap_words(example: Example, span: Span, word: str) -> Example:
-    """Replace the word at `span`, with the same capitalization; all spans stay on their words."""
-    start, end = span
-    if example.text[start].isupper():
-        word = word[0].upper() + word[1:]
-    longer = len(word) - (end - start)
-
-    def moved(spans: tuple[Span, ...] | None) -> tuple[Span, ...] | None:
-        return spans and tuple((a + longer * (a > start), b + longer * (b > start)) for a, b in spans)
-
-    text = example.text[:start] + word + example.text[end:]
-    return replace(example, text=text, rationales=moved(example.rationales), sentences=moved(example.sentences))
-
-
-def _find_word(example: Example, lexicon: Mapping[str, str]) -> tuple[Span, str]:
-    """Find the word of the rationales that is in the lexicon: its span, and the word."""
-    for start, end in example.rationales or ():
-        if (word := example.text[start:end].lower()) in lexicon:
-            return (start, end), word
-    raise UserError(f"only a planted example with its rationales can be edited; found {example.text[:60]!r}.")
 
 
 SIZES = (10_000, 1_000, 2_000)

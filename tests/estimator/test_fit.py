@@ -15,25 +15,13 @@ from steadygaze.estimator.fit import fit
 from steadygaze.estimator.inputs import hold_out_validation, read_split
 from steadygaze.estimator.train_config import train_config
 from steadygaze.techniques.word_iat import WordIAT
-from steadygaze.training.progress import SilentWatcher
-
-
-class Listener(SilentWatcher):
-    """Records messages."""
-
-    def __init__(self):
-        self.messages = []
-
-    def say(self, text):
-        self.messages.append(str(text))
-
-    warn = say
+from training.toys import Listener
 
 
 def fit_messages(clf, X=TEXTS, y=LABELS):
     listener = Listener()
     stored = fit(train_config(clf.get_params()), read_split(X, y), None, listener)
-    return stored, listener.messages
+    return stored, listener.warned + listener.messages
 
 
 @pytest.fixture

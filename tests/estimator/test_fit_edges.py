@@ -12,8 +12,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.estimator.fit import fit
 from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.train_config import train_config
-from steadygaze.training.progress import SilentWatcher
-from training.toys import weights
+from training.toys import Listener, weights
 
 
 @pytest.fixture(scope="module")
@@ -89,17 +88,6 @@ def test_a_decoder_that_is_not_linear_wants_pgd(technique):
     for settings in ({"solver": "pgd"}, {"stability": 0}):
         clf = student(technique, settings={"decoder": "mlp", **settings}).fit(TEXTS, LABELS)
         assert np.isfinite(clf.predict_proba(TEXTS)).all()
-
-
-class Listener(SilentWatcher):
-    def __init__(self):
-        self.messages, self.warned = [], []
-
-    def say(self, message):
-        self.messages.append(message)
-
-    def warn(self, message):
-        self.warned.append(str(message))
 
 
 def listened(settings, technique="anchored"):

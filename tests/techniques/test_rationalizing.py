@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from contract.tiny import assert_close
-from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey, derive_seed
-from steadygaze.core.settings import build, field_names
+from steadygaze.core.settings import field_names
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
@@ -256,23 +255,6 @@ def test_just_those_settings_are_refused_that_do_nothing(kind: type[Rationalizin
             assert why.endswith(": leave it out")
 
 
-def test_a_setting_without_effect_is_reported_with_the_reason():
-    results = {
-        Rnp(
-            share=0.5
-        ): "share=0.5 has no effect with granularity=sentence (it applies to granularity=token): leave it out",
-        Rnp(temperature=0.5): "temperature=0.5 has no effect with estimator=reinforce: leave it out",
-        Rnp(granularity="token", estimator="straight-through", sparsity=2.0): (
-            "sparsity=2.0 has no effect with granularity=token, share=0.2 and estimator=straight-through: leave it out"
-        ),
-        A2R(granularity="token", exploration=0.5): (
-            "exploration=0.5 has no effect with a2r and granularity=token: leave it out"
-        ),
-    }
-    for technique, sentence in results.items():
-        assert technique.validate(Architecture(), 2) == sentence
-
-
 @pytest.mark.parametrize(
     ("technique", "name"),
     [(Rnp(costs=(5.0,)), "costs"), (ThreePlayer(costs=(5.0,)), "costs"), (HardKuma(averages=(1.0, 0.0)), "averages")],
@@ -301,11 +283,6 @@ def test_in_mixed_precision_probabilities_and_the_terms_of_the_generator_are_in_
     for name, values in terms.items():
         assert values.dtype == torch.float32, name
         assert values.isfinite().all(), name
-
-
-def test_a_share_that_keeps_nothing_is_refused():
-    with pytest.raises(UserError, match="'share': found 0; it should be greater than 0"):
-        build(A2R, {"share": 0})
 
 
 def table() -> Identity:

@@ -26,7 +26,7 @@ from steadygaze.training.stacked_stages import train_loops
 from steadygaze.training.technique_loop import TechniqueLoop
 from steadygaze.training.training_run import TrainingRun, execute_together
 from training.test_stacked_loop import make_damaged, make_transformer
-from training.toys import WORDS, Recorder, corpus, make_run, model_for
+from training.toys import WORDS, Listener, Recorder, corpus, make_run, model_for
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"),
@@ -262,15 +262,6 @@ class Reading(Vanilla):
         return terms
 
 
-class Talkative(Recorder):
-    def __init__(self) -> None:
-        super().__init__()
-        self.messages: list[str] = []
-
-    def detail(self, message: str) -> None:
-        self.messages.append(message)
-
-
 def assert_the_device_is_as_before(gpu: Accelerator) -> None:
     """Later models train in graphs, dropout is drawn, and memory is returned."""
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
@@ -281,13 +272,13 @@ def assert_the_device_is_as_before(gpu: Accelerator) -> None:
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_step_that_waits_for_the_device_trains_without_graphs(kind: str, gpu: Accelerator) -> None:
-    watcher = Talkative()
+    watcher = Listener()
     loop = loop_of(gpu, MODELS[kind], technique=Reading(), watcher=watcher)
     train_loops([loop])
     other = loop_of(gpu, MODELS[kind])
     StackedLoop([other], graphs=False).execute()
     assert_same_weights([loop.state.model], [other.state.model])
-    (message,) = watcher.messages
+    (message,) = watcher.details
     assert message.startswith("Reading trains without CUDA graphs: ")
     assert_the_device_is_as_before(gpu)
 
@@ -295,21 +286,21 @@ def test_a_step_that_waits_for_the_device_trains_without_graphs(kind: str, gpu: 
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_capture_that_fails_has_no_effect(kind: str, gpu: Accelerator) -> None:
     """Without the rehearsal that would have found it."""
-    watcher = Talkative()
+    watcher = Listener()
     loop, other = loop_of(gpu, MODELS[kind], technique=Reading(), watcher=watcher), loop_of(gpu, MODELS[kind])
     torch.manual_seed(5)
     StackedLoop([loop]).execute()
     torch.manual_seed(5)
     StackedLoop([other], graphs=False).execute()
     assert_same_weights([loop.state.model], [other.state.model])
-    (message,) = watcher.messages
+    (message,) = watcher.details
     assert message.startswith("Reading trains without CUDA graphs: ")
     assert_the_device_is_as_before(gpu)
 
 
 @pytest.mark.usefixtures("all_memory")
 def test_a_capture_without_enough_memory_has_no_effect(gpu: Accelerator) -> None:
-    watcher = Talkative()
+    watcher = Listener()
     loop, other = (loop_of(gpu, Large.make, watcher=observer) for observer in (watcher, None))
     stack, plain = StackedLoop([loop]), StackedLoop([other], graphs=False)
     capture = stack.run_step._capture
@@ -327,7 +318,7 @@ def test_a_capture_without_enough_memory_has_no_effect(gpu: Accelerator) -> None
     losses, expected = (torch.stack(train_epochs(trained_loop, 2)) for trained_loop in (stack, plain))
     assert not stack.run_step.uses_graphs
     assert not is_captured(stack)
-    assert watcher.messages == ["Vanilla trains without CUDA graphs: too little memory"]
+    assert watcher.details == ["Vanilla trains without CUDA graphs: too little memory"]
     assert torch.allclose(losses, expected, atol=1e-5)
     assert_the_device_is_as_before(gpu)
 

@@ -32,7 +32,7 @@ from steadygaze.training.stacked_stages import can_stack, train_loops, why_not_s
 from steadygaze.training.teacher_cache import TeacherCache
 from steadygaze.training.technique_loop import TechniqueLoop
 from steadygaze.training.training_run import TrainingRun, execute_together
-from training.toys import TOYS, WORDS, Recorder, corpus, make_run, model_for, outcome, weights
+from training.toys import TOYS, WORDS, Listener, Recorder, corpus, make_run, model_for, outcome, weights
 
 ON_SCORES = ["attention-at", "attention-rp", "attention-iat"]
 STATIC = ["vanilla", "word-at", "word-iat", *ON_SCORES, "seat", "anchored", "adversary"]
@@ -357,13 +357,9 @@ def test_a_run_resumes_without_its_diverged_teacher(tmp_path):
 
 
 def test_a_technique_that_cannot_be_stacked_is_reported_once_with_the_reason():
-    class Talkative(Recorder):
-        def detail(self, message: str) -> None:
-            messages.append(message)
-
-    messages: list[str] = []
-    make_run(TOYS["anneal"], watcher=Talkative(), stacks=True).execute()
-    assert messages == ["Anneal trains without CUDA graphs: its settings change with every step"]
+    listener = Listener()
+    make_run(TOYS["anneal"], watcher=listener, stacks=True).execute()
+    assert listener.details == ["Anneal trains without CUDA graphs: its settings change with every step"]
 
 
 def test_a_driver_without_graphs_trains_without_them_and_reports_it_once(monkeypatch):

@@ -299,3 +299,22 @@ class Recorder(SilentWatcher):
 
     def skip(self, epochs: int) -> None:
         self.skipped += epochs
+
+
+class Listener(Recorder):
+    """Also records messages, details and warnings."""
+
+    def __init__(self, **most: int) -> None:
+        super().__init__(**most)
+        self.messages: list[str] = []
+        self.details: list[str] = []
+        self.warned: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.messages.append(str(message))
+
+    def detail(self, message: str) -> None:
+        self.details.append(message)
+
+    def warn(self, message: str | Warning) -> None:
+        self.warned.append(str(message))

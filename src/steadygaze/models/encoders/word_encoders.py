@@ -14,7 +14,7 @@ Convolutional: kernels of widths 1, 3, 5 and 7 in parallel, ReLU.  Summary: the 
 
 Recurrent: RNN (tanh), GRU, LSTM, in one direction or both.  The backward direction reads each text reversed *within its
 own length*, so that padding is last in both directions and packing is not needed.  This trains about twice as fast on a
-CPU as a packed sequence (timings/recurrent.py), with equal results (tests/models/encoders/test_rnn.py).
+CPU as a packed sequence (timings/recurrent.py), with equal results (tests/models/encoders/test_word_encoders.py).
 """
 
 from abc import ABC, abstractmethod

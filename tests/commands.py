@@ -26,6 +26,14 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object, override: bool =
     return Ended(0 if code is None else int(code), *capsys.readouterr())
 
 
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object, override: bool = True) -> str:
+    """The message of a command that ends with code 2 and prints nothing else, in one line."""
+    ended = run(capsys, *arguments, override=override)
+    assert (ended.code, ended.out) == (2, ""), ended
+    assert "Traceback" not in ended.err
+    return " ".join(ended.err.split())
+
+
 def overridden(words: Sequence[str]) -> list[str]:
     """The words without the earlier ones of repeated options that take one value, which a command refuses."""
     single, kept, seen = _single_options(words[0] if words else ""), list[str](), set[str]()

@@ -6,6 +6,7 @@ h_t = x_t,   s_t = first entry of x_t,   w = softmax(s),   z = Θ Σ_t w_t x_t  
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Technique
+from steadygaze.training.training_run import TrainingRun
+from training.toys import corpus, make_run, model_for
 
 NO_PULL = ((0.0, 0.0), (0.0, 1.0))
 """Θ by which the second entry of the context is the second logit, and the first logit is 0."""
@@ -148,6 +151,18 @@ def move_of(technique: Technique, model: Classifier, batch: Batch) -> tuple[Tens
     calls = record_calls(model, "encode")
     terms = loss(technique, model, batch)
     return calls[-1][1].detach() - own, terms
+
+
+def selecting_model(technique: Technique, encoder: str = "bigru", **shape: Any) -> Any:
+    """A rationalizer in double precision, without dropout."""
+    torch.manual_seed(5)
+    return model_for(technique, encoder, torch.float64, dropout=0.0, **shape).eval()
+
+
+def selecting_run(technique: Technique, **options: Any) -> TrainingRun:
+    """A run that learns whether word 1 is among a text's words."""
+    make = partial(model_for, technique, "bigru", dropout=0.0)
+    return make_run(technique, make, data=corpus(240), learning_rate=0.02, **options)
 
 
 def without_padding(batch: Batch, row: int) -> Batch:

@@ -22,17 +22,14 @@ from steadygaze.techniques.hardkuma import EDGE, HardKuma, HardKumaRationalizer
 from steadygaze.techniques.technique import LossContext
 from steadygaze.training.teacher_cache import cache_targets
 from steadygaze.training.technique_loop import TechniqueLoop
-from techniques.byhand import texts
+from techniques.byhand import selecting_model, selecting_run, texts
 from training.toys import Recorder, corpus, make_run, model_for
 
 TEXTS = ([3, 4, 5, 1], [2], [6, 7, 8])
 
 
 def gated(technique: HardKuma | None = None, encoder: str = "bilstm") -> HardKumaRationalizer:
-    torch.manual_seed(0)
-    model = model_for(technique or HardKuma(), encoder, torch.float64, dropout=0.0).eval()
-    assert isinstance(model, HardKumaRationalizer)
-    return model
+    return selecting_model(technique or HardKuma(), encoder)
 
 
 def terms_of(technique: HardKuma, model: HardKumaRationalizer, batch: Batch):
@@ -272,15 +269,7 @@ def test_it_learns_the_labels_and_what_to_leave_out():
     """The label is whether word 1 is among a text's words.  λ0 starts high: it has few steps to grow."""
     technique = HardKuma(share=0.4, sparsity=0.1, continuity=0.0, generator_learning_rate=0.005)
     held = corpus(80, seed=1)
-    run = make_run(
-        technique,
-        lambda: model_for(technique, "bigru", dropout=0.0),
-        data=corpus(240),
-        validation=held,
-        seed=1,
-        epochs=8,
-        learning_rate=0.02,
-    )
+    run = selecting_run(technique, validation=held, seed=1, epochs=8)
     model = run.execute()
     assert run.best_epoch["epoch"] == 8  # the last: the second epoch guesses as well, and selects nearly all
     assert (inference.logits(model, held).argmax(-1).numpy() == held.label).mean() > 0.9
@@ -298,14 +287,7 @@ def test_it_learns_the_labels_and_what_to_leave_out():
 def test_in_300_steps_led_gates_end_near_the_share_and_multipliers_have_not_begun(multipliers, least, most):
     """The label is whether word 1 is among a text's words; share .3, half of it to twice."""
     technique = HardKuma(share=0.3, continuity=0.0, generator_learning_rate=0.005, **multipliers)
-    run = make_run(
-        technique,
-        lambda: model_for(technique, "bigru", dropout=0.0),
-        data=corpus(240),
-        seed=1,
-        epochs=10,
-        learning_rate=0.02,
-    )
+    run = selecting_run(technique, seed=1, epochs=10)
     read = inference.split_outputs(run.execute(), held := corpus(80, seed=1))
     selected = read.weights > 0
     assert least <= selected[read.mask].double().mean() <= most

@@ -15,18 +15,11 @@ from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques.rationalizing import continuity_penalty, share_penalty
 from steadygaze.techniques.technique import LossContext
 from steadygaze.techniques.three_player import ThreePlayer
-from techniques.byhand import Identity, texts
-from training.toys import corpus, make_run, model_for
+from techniques.byhand import Identity, selecting_model, selecting_run, texts
+from training.toys import corpus
 
 STOP = 6  # ends a sentence of the toys
 WORD, LABEL_WORDS = 1, 3
-
-
-def made(technique: ThreePlayer, encoder: str = "average") -> Rationalizer:
-    torch.manual_seed(0)
-    model = model_for(technique, encoder, torch.float64, dropout=0.0).eval()
-    assert isinstance(model, Rationalizer)
-    return model
 
 
 def always(model: Rationalizer, head: str, label: int) -> None:
@@ -43,7 +36,6 @@ def rationalizer_of(technique: ThreePlayer) -> Rationalizer:
     model = technique.build(
         lambda: Identity(vectors.clone()), Architecture(score="dot"), 2, False, lambda: torch.zeros(4, dtype=torch.bool)
     )
-    assert isinstance(model, Rationalizer)
     for head in model.predictor.heads.values():
         with torch.no_grad():
             head.weight.copy_(torch.tensor([[0.0], [1.0]]))
@@ -72,7 +64,7 @@ def cost(technique: ThreePlayer, model: Rationalizer, ids: list[int], selected: 
 def test_the_cost_by_hand():
     """The predictor always predicts 1, the complement always 0.  Label 1: −.1 − 1.2 = −1.3; label 0: 0 + 1.2."""
     technique = ThreePlayer(granularity="sentence")
-    model = made(technique)
+    model = selecting_model(technique, "average")
     always(model, "hard", 1)
     always(model, "rest", 0)
     batch = texts([3, STOP, 4, 5], [3, 4, STOP, 5], label=[1, 0])
@@ -87,7 +79,7 @@ def test_the_cost_by_hand():
 
 def test_penalties_are_part_of_the_cost_where_tokens_are_drawn():
     technique = ThreePlayer(right=0.0, lead=0.0, sparsity=2.0, continuity=3.0, share=0.5, spans=1)
-    model, batch = made(technique), texts([3, 4, 5, 7, 8, 9], [3, 4])
+    model, batch = selecting_model(technique, "average"), texts([3, 4, 5, 7, 8, 9], [3, 4])
     terms = technique.loss(model, batch, LossContext(key=RandomKey(2)))
     assert_close(terms["cost"], terms["sparsity"] + terms["continuity"])
     assert terms["cost"].max() > 0
@@ -114,7 +106,7 @@ def test_only_a_selection_that_leaves_nothing_telling_is_best(label):
 def test_the_policy_is_unbiased_for_all_eight_selections_of_three_tokens():
     """Mean of 40 gradients over 2,000 draws each, against Σ q(M) c(M) by autograd; within 4 standard errors."""
     technique = ThreePlayer(share=0.4, spans=1, exploration=0.6, costs=(0.2,))
-    model, ids = made(technique), [3, 9, 4]
+    model, ids = selecting_model(technique, "average"), [3, 9, 4]
     weights = model.generator.scorer.weigh.weight
     all_ = selections(3)
     with torch.no_grad():
@@ -137,7 +129,7 @@ def test_the_policy_is_unbiased_for_all_eight_selections_of_three_tokens():
 @pytest.mark.parametrize("granularity", ["token", "sentence"])
 def test_each_player_minimizes_its_own_terms_only(granularity):
     technique = ThreePlayer(granularity=granularity)
-    model = made(technique, "bigru")
+    model = selecting_model(technique)
     terms = technique.loss(model, texts([3, STOP, 4, 5], [7, 8, STOP, 9]), LossContext(key=RandomKey(1)))
     heads = model.predictor.heads
     parts = {
@@ -162,7 +154,7 @@ def test_each_player_minimizes_its_own_terms_only(granularity):
 @pytest.mark.parametrize("encoder", ["average", "cnn", "bigru"])
 def test_the_complement_reads_what_is_left_and_nothing_else(encoder):
     technique = ThreePlayer()
-    model, batch = made(technique, encoder), texts([3, 4, 5, 7])
+    model, batch = selecting_model(technique, encoder), texts([3, 4, 5, 7])
     selected = torch.tensor([[True, False, True, False]])
     rest = batch.mask & ~selected
     message = model.read(batch, selected), model.read(batch, rest, "rest")
@@ -179,12 +171,12 @@ def test_the_complement_reads_what_is_left_and_nothing_else(encoder):
 
 def test_evaluation_draws_nothing_and_keeps_the_share():
     technique = ThreePlayer(share=0.5, spans=1)
-    model, batch = made(technique, "bigru"), texts([3, 4, 5, 7, 8, 9], [3])
+    model, batch = selecting_model(technique), texts([3, 4, 5, 7, 8, 9], [3])
     output = model(batch)
     assert output.selected.sum(-1).tolist() == [3, 1]
     assert torch.equal(model(batch).logits, output.logits)
     half = ThreePlayer(share=None)
-    coins = made(half, "bigru")(batch)
+    coins = selecting_model(half)(batch)
     assert torch.equal(coins.selected, coins.probability > 0.5)
 
 
@@ -193,14 +185,7 @@ def test_it_learns_the_labels_and_leaves_no_information_in_the_rest():
     """Whether word 1 is among a text's words; half of the words may be read.  Guessing costs ln 2 = .69."""
     technique = ThreePlayer(share=0.5, spans=None, generator_learning_rate=0.01)
     held = corpus(80, seed=1)
-    run = make_run(
-        technique,
-        lambda: model_for(technique, "bigru", dropout=0.0),
-        data=corpus(240),
-        validation=held,
-        epochs=4,
-        learning_rate=0.02,
-    )
+    run = selecting_run(technique, validation=held, epochs=4)
     model = run.execute()
     assert (inference.logits(model, held).argmax(-1).numpy() == held.label).mean() > 0.9
     assert run.history[-1]["terms"]["rest"] > 0.6 > 0.4 > run.history[-1]["terms"]["task"]

@@ -4,7 +4,6 @@ import json
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,7 @@ from steadygaze.data.batches import Data
 from steadygaze.estimator.model_health import collapse_problems
 from steadygaze.models import inference
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.inference import selects
-from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.models.inference import Model, selects
 from steadygaze.techniques.rnp import Rnp
 from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
@@ -47,11 +45,15 @@ KEYS = [*NUMBERS, "overlap", "unexplained", "uniform", "constant", "unit", "sele
 FROZEN = ("model.encoder", "model.decoder")
 
 
-class Place(nn.Module):
-    """A scorer that sees where a word stands and not what it is."""
+class Blind(nn.Module):
+    """A scorer that sees where a word or a sentence stands, and not what it is."""
+
+    def __init__(self, slope: float, level: float = 0.0) -> None:
+        super().__init__()
+        self.slope, self.level = slope, level
 
     def forward(self, encoded: Encoded) -> Tensor:
-        return torch.arange(encoded.hidden.shape[1]).expand(encoded.hidden.shape[:2]).to(encoded.hidden.dtype)
+        return self.level + self.slope * torch.arange(encoded.hidden.shape[1]) + 0 * encoded.hidden.sum(-1)
 
 
 @settings
@@ -88,7 +90,7 @@ def sharp() -> Classifier:
 
 def placed() -> Classifier:
     model = make_model()
-    model.scorer = Place()
+    model.scorer = Blind(1.0)
     return model
 
 
@@ -192,32 +194,22 @@ def test_a_run_whose_attention_looks_at_words_does_not_warn() -> None:
         assert not any(record["attention"]["collapsed"] for record in run.history)
 
 
-def rationalizer(scorer: nn.Module | None = None) -> Rationalizer:
-    """One that looks at some words and not at others from the start, or scores sentences by this."""
-    model = model_for(Rnp())
-    assert isinstance(model, Rationalizer)
-    assert model.generator.encoder is not None
-    model.generator.encoder.embedding.weight.data.mul_(5.0)  # type: ignore[union-attr, operator]
-    if scorer is not None:
-        model.generator.scorer = scorer
-    return model
+def selecting_run(scorer: nn.Module | None, **settings: Any) -> TrainingRun:
+    """A generator with this scorer, or one that looks at some words and not at others from the start."""
+    technique = Rnp(generator_learning_rate=1e-9, **settings)
 
+    def make() -> Model:
+        model = model_for(technique)
+        model.generator.encoder.embedding.weight.data.mul_(5.0)
+        model.generator.scorer = scorer or model.generator.scorer
+        return model
 
-class Sentences(Place):
-    """Sees where a sentence stands, the later the higher for a sign of 1."""
-
-    def __init__(self, sign: int) -> None:
-        super().__init__()
-        self.sign = sign
-
-    def forward(self, encoded: Encoded) -> Tensor:
-        return self.sign * super().forward(encoded) + 0 * encoded.hidden.sum(-1)
+    return make_run(technique, make, validation=corpus(80, seed=1))  # few texts have two sentences
 
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["last", "first"])
 def test_a_rationalizer_that_always_takes_the_same_sentence_is_constant(sign: int) -> None:
-    run = make_run(Rnp(generator_learning_rate=1e-9), lambda: rationalizer(Sentences(sign)))
-    run.job = replace(run.job, validation=corpus(80, seed=1))  # few of them have two sentences
+    run = selecting_run(Blind(sign))
     assert warned(run) == [f"interlocked-selection: {run.best_epoch['attention']['reason']}"]
     assert run.best_epoch["attention"]["constant"]
     assert "follow the position of a sentence, not the text" in run.best_epoch["attention"]["reason"]
@@ -237,22 +229,10 @@ def test_texts_without_two_sentences_to_choose_from_are_reported() -> None:
 
 def test_a_rationalizer_that_takes_one_sentence_or_another_is_not_collapsed() -> None:
     """Though all words of a sentence weigh alike."""
-    run = make_run(Rnp(generator_learning_rate=1e-9), rationalizer)
-    run.job = replace(run.job, validation=corpus(80, seed=1))
+    run = selecting_run(None)
     assert warned(run) == []
     assert not any(record["attention"]["collapsed"] for record in run.history)
     assert run.best_epoch["attention"]["unexplained"] > 0.2
-
-
-class Alike(nn.Module):
-    """The same score for every word."""
-
-    def __init__(self, score: float) -> None:
-        super().__init__()
-        self.score = score
-
-    def forward(self, encoded: Encoded) -> Tensor:
-        return self.score + 0 * encoded.hidden.sum(-1)
 
 
 @pytest.mark.parametrize(
@@ -261,29 +241,13 @@ class Alike(nn.Module):
     ids=["all", "none"],
 )
 def test_a_model_that_selects_all_words_or_none_is_a_warning_in_words(score: float, reason: str) -> None:
-    technique = Rnp(granularity="token", share=None, generator_learning_rate=1e-9)
-
-    def make() -> Rationalizer:
-        model = model_for(technique)
-        assert isinstance(model, Rationalizer)
-        model.generator.scorer = Alike(score)
-        return model
-
-    run = make_run(technique, make)
+    run = selecting_run(Blind(0.0, score), granularity="token", share=None)
     assert warned(run) == [f"uninformative-selection: {reason}"]
     assert all(record["attention"]["selected"] == (score > 0) for record in run.history)
 
 
 def test_words_that_are_always_selected_by_their_place_are_no_attention() -> None:
-    technique = Rnp(granularity="token", generator_learning_rate=1e-9)
-
-    def make() -> Rationalizer:
-        model = model_for(technique)
-        assert isinstance(model, Rationalizer)
-        model.generator.scorer = Sentences(-1)
-        return model
-
-    run = make_run(technique, make, validation=corpus(80, seed=1))
+    run = selecting_run(Blind(-1), granularity="token")
     (message,) = warned(run)
     assert message.startswith("uninformative-selection: The weights follow the position of a word, not the text")
     assert run.best_epoch["attention"]["selected"] is None, "as many as share says: neither all nor none"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from inspect import get_annotations
 from typing import Any
 
 from steadygaze.core.errors import unknown
@@ -77,10 +78,10 @@ def _describe_measure(name: str) -> str:
 
 
 def _fields(cls: Any) -> list[dict[str, Any]]:
-    """Settings that a user can choose, without those that training fills in."""
-    about, filled = descriptions(cls), getattr(cls, "filled", ())
+    """Settings that a user can choose, without those that training fills in; inherited ones come last."""
+    about, filled, own = descriptions(cls), getattr(cls, "filled", ()), get_annotations(cls)
     return [
         {"name": field.name, "default": field.default, "about": about.get(field.name)}
-        for field in fields(cls)
+        for field in sorted(fields(cls), key=lambda field: field.name not in own)
         if field.name not in filled
     ]

@@ -8,7 +8,7 @@ import pytest
 
 import steadygaze as sg
 from steadygaze.adapters.black_box import TextWords
-from steadygaze.adapters.model_adapter import ModelAdapter, is_comparable
+from steadygaze.adapters.model_adapter import ModelAdapter, is_comparable, with_class_names
 from steadygaze.auditing.prepare_case import fingerprint
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpora import load_corpus
@@ -81,13 +81,13 @@ def test_classes_may_be_renamed_but_not_swapped():
     """The second class would be called by the name of the first, and every number would be about the other."""
     sentence = "in another order than its own, negative, positive: remove it, or pass them in that order"
     with pytest.raises(UserError, match=sentence):
-        adapter_of(np.array(["negative", "positive"])).label_names(["positive", "negative"])
-    assert adapter_of().label_names(["negative", "positive"]).classes == ["negative", "positive"]
-    assert adapter_of().label_names(["positive", "neutral"]).classes == ["positive", "neutral"]
-    assert adapter_of().label_names([1, 0]).classes == [1, 0]
+        with_class_names(adapter_of(np.array(["negative", "positive"])), ["positive", "negative"])
+    assert with_class_names(adapter_of(), ["negative", "positive"]).classes == ["negative", "positive"]
+    assert with_class_names(adapter_of(), ["positive", "neutral"]).classes == ["positive", "neutral"]
+    assert with_class_names(adapter_of(), [1, 0]).classes == [1, 0]
     with pytest.raises(UserError, match="in another order than its own, 0, 1"):
-        adapter_of([0, 1]).label_names(["1", "0"])
-    assert adapter_of().label_names(None).classes == ["negative", "positive"]
+        with_class_names(adapter_of([0, 1]), ["1", "0"])
+    assert with_class_names(adapter_of(), None).classes == ["negative", "positive"]
 
 
 def test_a_thousand_classes_are_not_all_listed():
@@ -180,7 +180,7 @@ def test_a_loaded_model_is_shown_by_name_and_classes():
 
 
 def test_renamed_classes_are_a_fact_of_the_report():
-    assert adapter_of().label_names(["upset", "happy"]).facts == {
+    assert with_class_names(adapter_of(), ["upset", "happy"]).facts == {
         "renamed classes": "negative is upset, positive is happy"
     }
-    assert not adapter_of().label_names(["negative", "positive"]).facts
+    assert not with_class_names(adapter_of(), ["negative", "positive"]).facts

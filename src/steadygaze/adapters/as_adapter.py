@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import nn
 
-from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, TRIAL, ModelAdapter
+from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, TRIAL, ModelAdapter, with_class_names
 from steadygaze.adapters.output_labels import binary_labels, numbers
 from steadygaze.core import arguments
 from steadygaze.core.arguments import number, optional, validated
@@ -97,24 +97,28 @@ def as_adapter(
     check_device(device)
     if import_objects and arguments.names_object(model):
         model = _imported(model)
-    classifiers = sys.modules.get("steadygaze.estimator.text_classifier")  # slow to import
-    if isinstance(model, ModelAdapter) or (classifiers is not None and isinstance(model, classifiers.TextClassifier)):
-        _refuse_prompt(prompt)
-        adapter = model if isinstance(model, ModelAdapter) else from_classifier(model)
-        _check_attention(adapter, attention)
-        return adapter.label_names(classes)
+    return with_class_names(_unnamed(model, classes, device, attention, prompt), classes)
+
+
+def _unnamed(
+    model: Any, classes: Sequence[Label] | None, device: str, attention: str, prompt: "Prompt | None"
+) -> ModelAdapter:
+    """The adapter before its classes get other names; `classes`: for a model without names."""
     if isinstance(model, str | Path):
-        return _by_name(model, device, attention, prompt).label_names(classes)
+        return _by_name(model, device, attention, prompt)
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
         from steadygaze.adapters.huggingface import from_live
 
-        return from_live(*model, attention, prompt).label_names(classes)
-    if all(hasattr(model, part) for part in ("task", "model", "tokenizer")):
+        return from_live(*model, attention, prompt)
+    if all(hasattr(model, part) for part in ("task", "model", "tokenizer")) and not isinstance(model, ModelAdapter):
         from steadygaze.adapters.huggingface import from_pipeline
 
-        return from_pipeline(model, attention, prompt).label_names(classes)
+        return from_pipeline(model, attention, prompt)
     _refuse_prompt(prompt)
-    adapter = _from_outside(model, classes)
+    classifiers = sys.modules.get("steadygaze.estimator.text_classifier")  # slow to import
+    if classifiers is not None and isinstance(model, classifiers.TextClassifier):
+        model = from_classifier(model)
+    adapter = model if isinstance(model, ModelAdapter) else _from_outside(model, classes)
     _check_attention(adapter, attention)
     return adapter
 
@@ -231,7 +235,7 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
     name = _display_name(model)
     names = getattr(model, "classes_", classes)
     if regresses or (names is None and _returns_numbers(predict)):
-        return black_box(predict, ["value"], name, "regression").label_names(classes)
+        return black_box(predict, ["value"], name, "regression")
     if names is None and _is_unfitted(model):
         raise UserError(f"{name} has not been fitted: call fit first")
     if names is None:
@@ -248,7 +252,7 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
                 "Pass a function texts -> probabilities of one output, with classes="
             )
         predict, names, task = partial(_of_second_class, predict), range(len(names)), "multi-label"
-    return black_box(predict, list(names), name, task).label_names(classes)
+    return black_box(predict, list(names), name, task)
 
 
 def _last_step(model: Any) -> Any:

@@ -391,43 +391,6 @@ class ModelAdapter:
             raise UserError(f"{self.name} reads {KINDS[self.pair]}, found {KINDS[pair]}: {PASS_KIND[self.pair]}")
         return self
 
-    def label_names(self, classes: Sequence[Label] | None) -> "ModelAdapter":
-        """This adapter with renamed classes.
-
-        Parameters
-        ----------
-        classes : list of str or int, or None
-            One name per class, in the order of the probabilities; None: unchanged.
-
-        Returns
-        -------
-        ModelAdapter
-            An adapter of the same model.
-        """
-        names = check_labels(
-            self.classes if classes is None else classes,
-            minimum_classes=1,
-            location="classes[{}]".format,
-            strip=classes is not None,
-        )
-        if len(names) != len(self.classes):
-            raise UserError(
-                f"{self.name} has {len(self.classes)} classes, but classes= has {len(names)} names: "
-                f"pass one name for each of {', '.join(map(str, self.classes)):.200}"
-            )
-        if len(set(names)) < len(names):
-            duplicate = next(name for name in names if names.count(name) > 1)
-            raise UserError(f"{self.name} has two classes named {duplicate!r}; pass distinct names as classes=")
-        if self.task == "classification" and len(names) == 1:
-            raise UserError(
-                f"{self.name} has only the class {names[0]!r}; a classifier needs at least 2: name them all in classes="
-            )
-        check_label_order(self.classes, names, self.name)
-        renamed = [f"{old} is {new}" for old, new in zip(self.classes, names, strict=True) if str(old) != str(new)]
-        facts = {**self.facts, "renamed classes": ", ".join(renamed)} if renamed else self.facts
-        health = self.health.renamed(dict(zip(self.classes, names, strict=True)))
-        return replace(self, classes=names, facts=facts, health=health)
-
     def label_codes(self, labels: Sequence[Label]) -> list[int]:
         """Find the positions of labels among the classes.
 
@@ -466,6 +429,31 @@ class ModelAdapter:
         tokenized_questions = None if questions is None else self.tokens.place(questions, question=True)
         units = sentences if selects(self.model) else None
         return placed_data(placed, tokenized_questions, whole_words=self.tokens.kind == "pieces", sentences=units)
+
+
+def with_class_names(adapter: ModelAdapter, classes: Sequence[Label] | None) -> ModelAdapter:
+    """The adapter with renamed classes, in the order of the probabilities; None: with checked names."""
+    own = adapter.classes
+    names = check_labels(
+        own if classes is None else classes, minimum_classes=1, location="classes[{}]".format, strip=classes is not None
+    )
+    if len(names) != len(own):
+        raise UserError(
+            f"{adapter.name} has {len(own)} classes, but classes= has {len(names)} names: "
+            f"pass one name for each of {', '.join(map(str, own)):.200}"
+        )
+    if len(set(names)) < len(names):
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"{adapter.name} has two classes named {duplicate!r}; pass distinct names as classes=")
+    if adapter.task == "classification" and len(names) == 1:
+        raise UserError(
+            f"{adapter.name} has only the class {names[0]!r}; a classifier needs at least 2: name them all in classes="
+        )
+    check_label_order(own, names, adapter.name)
+    renamed = [f"{old} is {new}" for old, new in zip(own, names, strict=True) if str(old) != str(new)]
+    facts = {**adapter.facts, "renamed classes": ", ".join(renamed)} if renamed else adapter.facts
+    health = adapter.health.renamed(dict(zip(own, names, strict=True)))
+    return replace(adapter, classes=names, facts=facts, health=health)
 
 
 def is_comparable(adapter: ModelAdapter, other: ModelAdapter) -> bool:

@@ -1,11 +1,9 @@
 """From heads and layers to one weight for each token."""
 
 import numpy as np
-import pytest
 import torch
 
 from steadygaze.adapters.transformer_network import (
-    AGGREGATIONS,
     attention_rollout,
     last_layer_attention,
     special_token_attention,
@@ -48,24 +46,6 @@ def test_rollout_is_the_product_of_all_layers():
             for layer in result:
                 product = (0.5 * layer[text].mean(0) + 0.5 * np.eye(5)) @ product
             torch.testing.assert_close(fast[text], torch.from_numpy(product[row]), **CLOSE)
-
-
-def test_what_is_read_evenly_is_the_mean_of_all_rows():
-    layers = [torch.from_numpy(layer) for layer in stacks()]
-    even = torch.full((4, 5), 0.2, dtype=torch.float64)
-    for look in AGGREGATIONS.values():
-        rows = [look(layers, torch.eye(5, dtype=torch.float64)[row].expand(4, 5)) for row in range(5)]
-        torch.testing.assert_close(look(layers, even), torch.stack(rows).mean(0), **CLOSE)
-
-
-@pytest.mark.slow
-def test_both_are_distributions_with_gradients():
-    layers = [torch.from_numpy(layer).requires_grad_() for layer in stacks()]
-    read = torch.eye(5, dtype=torch.float64)[0].expand(4, 5)
-    for look in AGGREGATIONS.values():
-        torch.testing.assert_close(look(layers, read).sum(-1), torch.ones(4, dtype=torch.float64), **CLOSE)
-    assert torch.autograd.gradcheck(lambda *several: attention_rollout(several, read), tuple(layers))
-    assert torch.autograd.gradcheck(lambda *several: last_layer_attention(several, read), tuple(layers))
 
 
 def test_attention_on_special_tokens_by_hand():

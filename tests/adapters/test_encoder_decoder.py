@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import steadygaze as sg
-from adapters.folders import LABELS, QUESTIONS, TEXTS, network, tokenizer
+from adapters.folders import QUESTIONS, TEXTS, network, tokenizer
 from contract.tiny import littered, widened
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.core.errors import UserError
@@ -71,15 +71,6 @@ def test_a_folder_and_a_pair_predict_as_the_library_does(tmp_path):
     model = sg.load(tmp_path)
     np.testing.assert_allclose(model.predict_proba(list(zip(TEXTS, QUESTIONS, strict=True))), expected, atol=1e-5)
     assert model.facts == {"architecture": "T5ForSequenceClassification", "attention": "last"}
-
-
-@pytest.mark.slow
-def test_an_encoder_decoder_is_audited():
-    model = sg.load((network("bart"), tokenizer("bart")))
-    labels = list(model.predict(TEXTS))
-    report = sg.audit(model, TEXTS, labels, explainers=["attention", "leave-one-out"])
-    assert report.find("accuracy").value == 1.0
-    assert set(labels) <= set(LABELS)
 
 
 def test_a_tokenizer_without_an_end_of_text_token_is_refused():

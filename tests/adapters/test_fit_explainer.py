@@ -276,7 +276,6 @@ def test_answers_of_a_black_box_before_it_failed_are_cached(tmp_path: Path) -> N
             "'clip' is for mask-neutral; it has no effect for random-pre",
         ),
         ({"settings": {"labels": "true"}, "explainer": "cxplain"}, "unknown setting 'labels'"),
-        ({"black_box": lambda inputs: lexicon(inputs)[:, :1]}, "shape"),
         ({"black_box": lambda inputs: lexicon(inputs) * np.nan}, "finite"),
     ],
 )

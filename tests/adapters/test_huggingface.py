@@ -115,15 +115,6 @@ def test_neither_padding_nor_its_content_nor_the_batch_changes_anything(kind, pa
 
 
 @KIND
-def test_weights_are_a_distribution_over_the_words(kind, folder):
-    adapter, batch = batch_of(examined(folder(kind)))
-    weights = observe(adapter.model, batch).weights
-    torch.testing.assert_close(weights.sum(-1), torch.ones(len(TEXTS), dtype=torch.float64))
-    assert not weights[~batch.mask].any()
-    assert (weights >= 0).all()
-
-
-@KIND
 def test_weights_are_those_of_the_tokens_the_classifier_reads(kind, folder):
     """By hand, from the library's own attention: [CLS] of most, the last token of GPT-2, all of a mean."""
     adapter, batch = batch_of(examined(folder(kind)))

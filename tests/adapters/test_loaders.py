@@ -86,12 +86,6 @@ def test_a_loaded_model_explains(loader, adapter_of):
     assert [item.weights for item in again] == [explanation.weights]
     logit = sg.explain(model, TEXTS[0], explainer="leave-one-out", target="positive", output="logit")
     assert logit.weights != explanation.weights
-    by_default = sg.explain(model, TEXTS[0])
-    assert by_default.explainer == ("leave-one-out" if loader in LOADERS[2:4] else "integrated-gradients")
-    if loader not in LOADERS[2:4]:
-        settings = {"steps": 20, "output": "logit"}
-        named = sg.explain(model, TEXTS[0], explainer="integrated-gradients", settings=settings)
-        assert named.weights == by_default.weights
 
 
 def test_a_module_that_cannot_be_imported_is_named(capsys, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import steadygaze as sg
 from adapters.folders import TEXTS, language_model, network, tokenizer
 from commands import run
 from contract.tiny import littered, widened
-from steadygaze.adapters.prompt import PromptTokenizer, read_prompt
+from steadygaze.adapters.prompt import PromptTokenizer, parse_label_words, read_prompt
 from steadygaze.adapters.prompted_model import _continuations
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
@@ -147,6 +147,11 @@ def test_classifiers_take_no_prompt_and_language_models_need_one():
         sg.load(len, prompt=TEMPLATE, label_words=WORDS)
 
 
+def test_a_label_word_of_the_command_line_has_a_label():
+    with pytest.raises(UserError, match="must be LABEL=WORD"):
+        parse_label_words(["positive"])
+
+
 def saved(folder):
     """Save a model and data; return the options of the prompt."""
     language_model("gpt2").save_pretrained(folder)
@@ -154,20 +159,6 @@ def saved(folder):
     Path("data.csv").write_text("text,label\n" + "".join(f'"{text}",positive\n' for text in TEXTS))
     words = [part for label, word in WORDS.items() for part in ("--label-word", f"{label}={word}")]
     return ["--prompt", TEMPLATE, *words]
-
-
-@pytest.mark.slow
-def test_commands_take_a_prompt(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    options = saved("lm")
-    record = json.loads(run(capsys, "predict", "lm", "good film", *options, "--json").out)
-    assert list(record["probabilities"].values()) == pytest.approx(direct("gpt2", "good film"), abs=1e-5)
-    explanation = json.loads(run(capsys, "explain", "lm", "good film", *options, "--json").out)
-    assert explanation["tokens"] == ["good", "film"]
-    evaluated = json.loads(run(capsys, "evaluate", "lm", "--data", "data.csv", *options, "--json").out)
-    assert evaluated["classes"] == ["positive", "negative", "mixed"]
-    refused = run(capsys, "predict", "lm", "good film", "--prompt", TEMPLATE, "--label-word", "positive")
-    assert (refused.code, "must be LABEL=WORD" in refused.err) == (2, True)
 
 
 @pytest.mark.slow

@@ -187,10 +187,6 @@ def test_with_more_classes_alpha_lies_between_its_ends(norm, simplex):
     assert (certificates.alpha_low <= certificates.alpha + ROUNDING).all()
     several = texts.mask.sum(-1) > 1  # on the simplex the weight of a single word cannot change
     assert (certificates.alpha_low[several] > 0).all()
-    for _ in range(30):
-        moved = decoded(clf, texts, inside(texts.mask, 0.02, norm, simplex))
-        clean = decoded(clf, texts, torch.zeros(()))
-        assert (kl_logits(clean.softmax(-1), moved) <= certificates.alpha + ROUNDING).all()
 
 
 @NORM
@@ -403,16 +399,6 @@ def test_each_text_gets_its_own_certificate_in_order():
     assert certificates.share_certified == sum(certificate.certified for certificate in certificates) / 4
     again = certify(clf, texts, batch_size=1)
     assert [certificate.certified for certificate in again] == [certificate.certified for certificate in certificates]
-
-
-def test_more_words_than_the_text_has_cannot_change():
-    assert all(
-        certificate.top_k_holds for certificate in certify(fitted(), ["...", "good", "a good film"], radius=9.0, k=3)
-    )
-    assert [certificate.top_k_holds for certificate in certify(fitted(), ["good", "a good film"], radius=9.0, k=2)] == [
-        True,
-        False,
-    ]
 
 
 def test_pairs_keep_their_question():

@@ -10,7 +10,6 @@ from captum._utils.models.linear_model import SkLearnLinearRegression
 from contract.tiny import CLASSES, batch, cached_classifier, split
 from explainers.worked import WORTH, Line, captum_weights, game, random_texts, row, subsets_of, texts
 from steadygaze.core.random_key import RandomKey
-from steadygaze.explainers import word_deletion as module
 from steadygaze.explainers.kernel_shap import KernelShap, coalitions, values
 
 
@@ -93,19 +92,6 @@ def test_a_word_that_changes_nothing_gets_nothing_and_twins_get_the_same():
     """Two of the axioms, on texts that are enumerated: id 0's vector is 0 to `Line`, and 6 stands there twice."""
     result = KernelShap().explain(Line(), texts([6, 0, 2, 6]), torch.tensor([1])).weights[0]
     torch.testing.assert_close(result, torch.tensor([0.06, 0.0, -0.04, 0.06]).double(), rtol=0, atol=1e-8)
-
-
-@pytest.mark.slow  # contract/test_explainers.py tests short texts
-def test_a_long_text_gets_the_same_again_and_in_any_company(monkeypatch):
-    model, words = cached_classifier("bilstm", False, torch.float32), random_texts(14, 40, 3)
-    explainer = KernelShap(samples=64)
-    together = explainer.explain(model, words).weights
-    assert torch.equal(explainer.explain(model, words).weights, together)
-    alone = explainer.explain(model, row(words, 0)).weights
-    torch.testing.assert_close(alone[0], together[0, :15], rtol=0, atol=1e-5)
-    monkeypatch.setattr(module, "ENTRIES", 1)
-    torch.testing.assert_close(explainer.explain(model, words).weights, together, rtol=0, atol=1e-5)
-    assert (KernelShap(samples=64, seed=1).explain(model, words).weights[0] != together[0]).any()
 
 
 def test_words_that_no_coalition_separates_are_solved():

@@ -12,7 +12,6 @@ from contract.tiny import assert_close, batch, cached_classifier, split
 from explainers.worked import WORTH, Line, captum_weights, game, random_texts, row, subsets_of, texts
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.lime import Lime, regression, subsets
-from steadygaze.perturbations.word_removal import take_rows
 
 
 def test_lime_without_ridge_recovers_a_linear_model():
@@ -60,18 +59,6 @@ def test_captum_makes_the_same_line_of_the_same_subsets_of_a_long_text():
 
     theirs = captum_weights(value, drawn.double(), SkLearnRidge(alpha=1.0), near)
     torch.testing.assert_close(result, theirs.double(), rtol=1e-3, atol=1e-6)
-
-
-def test_a_long_text_gets_the_same_again_and_in_any_company():
-    model, words = cached_classifier("bilstm", False, torch.float32), random_texts(14, 40, 3)
-    explainer = Lime(samples=64)
-    together = explainer.explain(model, words).weights
-    assert torch.equal(explainer.explain(model, words).weights, together)
-    alone = explainer.explain(model, row(words, 0)).weights
-    torch.testing.assert_close(alone[0], together[0, :15], rtol=0, atol=1e-5)
-    wide = explainer.explain(model, take_rows(words, torch.tensor([2, 0, 0]))).weights
-    torch.testing.assert_close(wide[1:], together[[0, 0]], rtol=0, atol=1e-5)
-    assert (Lime(samples=64, seed=1).explain(model, words).weights[0] != together[0]).any()
 
 
 def test_more_subsets_bring_two_seeds_together():

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 import steadygaze as sg
+from contract.tiny import cached_classifier
+from explainers.worked import random_texts, row
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data, by_length, collate
@@ -12,7 +14,7 @@ from steadygaze.explainers import class_probability, leave_one_out, word_deletio
 from steadygaze.explainers.kernel_shap import KernelShap
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.explainers.lime import Lime
-from steadygaze.perturbations.word_removal import MAX_UNITS, units_of
+from steadygaze.perturbations.word_removal import MAX_UNITS, take_rows, units_of
 
 SEGMENTS = "segments of consecutive words"
 
@@ -117,3 +119,19 @@ def test_a_batch_size_below_one_is_refused(size):
     data = adapter.data(adapter.tokens.place(["a", "b"]), None)
     with pytest.raises(UserError, match=f"batch_size must be a whole number from 1 up, found {size}"):
         list(by_length(data, size))
+
+
+@pytest.mark.parametrize("kind", [Lime, KernelShap])
+def test_a_long_text_gets_the_same_again_and_in_any_company(kind, monkeypatch):
+    """tests/contract/test_explainers.py tests short texts."""
+    model, words = cached_classifier("bilstm", False, torch.float32), random_texts(14, 40, 3)
+    explainer = kind(samples=64)
+    together = explainer.explain(model, words).weights
+    assert torch.equal(explainer.explain(model, words).weights, together)
+    alone = explainer.explain(model, row(words, 0)).weights
+    torch.testing.assert_close(alone[0], together[0, :15], rtol=0, atol=1e-5)
+    wide = explainer.explain(model, take_rows(words, torch.tensor([2, 0, 0]))).weights
+    torch.testing.assert_close(wide[1:], together[[0, 0]], rtol=0, atol=1e-5)
+    monkeypatch.setattr(word_deletion, "ENTRIES", 1)
+    torch.testing.assert_close(explainer.explain(model, words).weights, together, rtol=0, atol=1e-5)
+    assert (kind(samples=64, seed=1).explain(model, words).weights[0] != together[0]).any()

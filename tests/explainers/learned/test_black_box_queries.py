@@ -61,15 +61,6 @@ def test_without_a_folder_the_error_names_the_option_that_caches():
         query(Products(fails_after=1), data_of(*TEXTS), batch_size=3)
 
 
-def test_in_memory_the_same_object_goes_on():
-    kept = AnswerCache()
-    with pytest.raises(UserError):
-        query(Products(fails_after=1), data_of(*TEXTS), kept, batch_size=3)
-    mended = Products()
-    query(mended, data_of(*TEXTS), kept)
-    assert len(mended.read[0]) == 5
-
-
 def test_an_interruption_is_nobodys_fault(tmp_path):
     def interrupt(logits):
         raise KeyboardInterrupt

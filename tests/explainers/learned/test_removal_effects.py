@@ -110,14 +110,6 @@ def test_of_a_long_text_segments_are_taken_out_whose_words_share_their_worth():
     assert model.query_count == 2 + 2 + 1
 
 
-@pytest.mark.parametrize("words", [40, 80])
-def test_readings_do_not_grow_with_the_words_above_the_limit(words):
-    model = Products()
-    with pytest.warns(UserWarning, match=f"a text of {words} words"):
-        result = text_effects(CXPlain(max_units=20), model, inputs_of(data_of([PLAIN] * words)))
-    assert (model.query_count, len(result.values)) == (20, words)
-
-
 def test_texts_without_words_have_no_effects_and_are_never_queried():
     data, model = data_of([PLAIN], [PLAIN, B], [PLAIN], specials=True), Products()
     result = text_effects(CXPlain(), model, inputs_of(data))

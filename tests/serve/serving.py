@@ -42,15 +42,28 @@ def served(name: str = "cheerful", function=cheerful) -> ServedModel:
     return ServedModel(name, as_adapter(function, classes=["no", "yes"]), SYNONYMS)
 
 
-@contextlib.asynccontextmanager
-async def client_of(*models: ServedModel, access: Access | None = None, data: ServedData | None = None):
-    """A client of a server in this process."""
+def run(work, *models: ServedModel, access: Access | None = None, data: ServedData | None = None) -> Any:
+    """The result of a coroutine function, which receives a client of a server in this process."""
     app = application(models or [served()], access or Access(frozenset([HOST])), data)
     try:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
-            yield client
+        return in_process(app, work)
     finally:
-        await asyncio.to_thread(app.app.app.state.jobs.close)
+        app.app.app.state.jobs.close()
+
+
+def in_process(app: Any, work) -> Any:
+    """The same for an application."""
+
+    async def with_client():
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
+            return await work(client)
+
+    return asyncio.run(asyncio.wait_for(with_client(), 30))
+
+
+def request(method: str, path: str, *models: ServedModel, access: Access | None = None, **options: Any) -> Any:
+    """The answer to one request of a fresh server."""
+    return run(lambda client: client.request(method, path, **options), *models, access=access)
 
 
 async def finished(client: httpx.AsyncClient, job: dict, *, state: str = "done") -> dict:

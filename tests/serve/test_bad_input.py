@@ -1,12 +1,11 @@
 """Wrong requests of every kind are answered with 4xx and a sentence, and the server goes on."""
 
-import asyncio
 import json
 
 import httpx
 import pytest
 
-from serve.serving import DATA, HOST, served
+from serve.serving import DATA, HOST, in_process, served
 from steadygaze.serve.application import application
 from steadygaze.serve.security import Access
 
@@ -170,12 +169,7 @@ def app():
 @pytest.fixture(scope="module")
 def send(app):
     def send(method: str, path: str, **options) -> httpx.Response:
-        async def run():
-            transport = httpx.ASGITransport(app=app)
-            async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
-                return await client.request(method, path, **options)
-
-        return asyncio.run(run())
+        return in_process(app, lambda client: client.request(method, path, **options))
 
     return send
 

@@ -1,6 +1,5 @@
 """Certificates of the workbench: those of the command, and never against a change that a click shows."""
 
-import asyncio
 from dataclasses import asdict
 from itertools import product
 from typing import Any
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 import steadygaze as sg
 from estimator.tiny import LABELS, TEXTS, fitted, tiny, transformer_folder
-from serve.serving import SYNONYMS, client_of
+from serve.serving import SYNONYMS, run
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.results.audit_config import SubstitutionConfig
@@ -120,11 +119,10 @@ def test_the_certificate_of_a_request_is_that_of_certify(classifier):
     model = ServedModel("model", as_adapter(classifier), SYNONYMS)
     given = ["a good , dull film", "the plot was what it was"]
 
-    async def ask():
-        async with client_of(model) as client:
-            return [(await client.post("/v1/certify", json={"text": text})).json() for text in given]
+    async def ask(client):
+        return [(await client.post("/v1/certify", json={"text": text})).json() for text in given]
 
-    answers = asyncio.run(ask())
+    answers = run(ask, model)
     for text, answer in zip(given, answers, strict=True):
         (words,) = sg.certify(classifier, [text], substitutions=SYNONYMS).rows
         (weights,) = sg.certify(classifier, [text], simplex=True).rows

@@ -19,7 +19,7 @@ import pytest
 
 import steadygaze as sg
 from estimator.tiny import fitted
-from serve.serving import DATA, SYNONYMS, cheerful, client_of, finished, served
+from serve.serving import DATA, SYNONYMS, cheerful, finished, run, served
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.results.report import Report
 from steadygaze.serve import jobs as jobs_module
@@ -34,20 +34,15 @@ async def upload(client: httpx.AsyncClient, content: bytes = CSV, name: str = "r
     return await client.post("/v1/explain-file", params={"name": name, **options}, content=content, headers=headers)
 
 
-def run(coroutine):
-    return asyncio.run(asyncio.wait_for(coroutine, 30))
-
-
 def test_a_file_is_explained_and_downloaded_in_every_format():
-    async def work():
-        async with client_of(served()) as client:
-            answer = await upload(client)
-            assert answer.status_code == 202
-            job = await finished(client, answer.json())
-            address = f"/v1/jobs/{job['id']}/result"
-            return job, {form: await client.get(address, params={"format": form}) for form in job["formats"]}
+    async def work(client):
+        answer = await upload(client)
+        assert answer.status_code == 202
+        job = await finished(client, answer.json())
+        address = f"/v1/jobs/{job['id']}/result"
+        return job, {form: await client.get(address, params={"format": form}) for form in job["formats"]}
 
-    job, results = run(work())
+    job, results = run(work)
     assert (job["done"], job["total"], job["name"], job["formats"]) == (3, 3, "reviews.csv", ["csv", "html", "parquet"])
     table = pd.read_parquet(io.BytesIO(results["parquet"].content))
     expected = served().adapter.explain("a good film", "leave-one-out")
@@ -65,17 +60,16 @@ def test_the_requests_of_the_page_about_the_workbench_are_accepted():
     requests = [shlex.split(line) for line in page.splitlines() if line.startswith("curl ")]
     file = b"review\na good film\n"
 
-    async def work():
-        async with client_of(served()) as client:
-            answers = []
-            for _, header, content_type, option, body, url in requests:
-                assert (header, option) in (("-H", "-d"), ("-H", "--data-binary"))
-                content = file if body == "@reviews.csv" else body.encode()
-                headers = dict([content_type.split(": ")])
-                answers.append(await client.post(url, headers=headers, content=content))
-            return answers, await finished(client, answers[1].json())
+    async def work(client):
+        answers = []
+        for _, header, content_type, option, body, url in requests:
+            assert (header, option) in (("-H", "-d"), ("-H", "--data-binary"))
+            content = file if body == "@reviews.csv" else body.encode()
+            headers = dict([content_type.split(": ")])
+            answers.append(await client.post(url, headers=headers, content=content))
+        return answers, await finished(client, answers[1].json())
 
-    answers, job = run(work())
+    answers, job = run(work)
     assert [answer.status_code for answer in answers] == [200, 202]
     assert job["done"] == 1
 
@@ -83,12 +77,11 @@ def test_the_requests_of_the_page_about_the_workbench_are_accepted():
 def test_a_jsonl_file_with_cells_of_several_types_has_no_parquet_result():
     content = b'{"text": "a good film", "x": 1}\n{"text": "a dull film", "x": "one"}\n'
 
-    async def work():
-        async with client_of(served()) as client:
-            job = await finished(client, (await upload(client, content, "rows.jsonl")).json())
-            return job, await client.get(f"/v1/jobs/{job['id']}/result", params={"format": "parquet"})
+    async def work(client):
+        job = await finished(client, (await upload(client, content, "rows.jsonl")).json())
+        return job, await client.get(f"/v1/jobs/{job['id']}/result", params={"format": "parquet"})
 
-    job, refused = run(work())
+    job, refused = run(work)
     assert job["formats"] == ["csv", "html"]
     assert refused.status_code == 422
     assert "formats: csv, html" in refused.json()["error"]["message"]
@@ -103,24 +96,23 @@ def test_a_job_is_canceled_and_its_files_are_deleted():
         go.wait(10)
         return cheerful(texts)
 
-    async def work():
-        async with client_of(served(function=slow)) as client:
-            go.clear()
-            started.clear()  # loading the model has called it
-            job, waiting = [(await upload(client)).json() for _ in range(2)]
-            await asyncio.to_thread(started.wait, 10)
-            states = [entry["state"] for entry in (await client.get("/v1/jobs")).json()["jobs"]]
-            for canceled in (job, waiting):
-                await client.post(f"/v1/jobs/{canceled['id']}/cancel", json={})
-            go.set()
-            await finished(client, job, state="canceled")
-            await finished(client, waiting, state="canceled")
-            refused = await client.get(f"/v1/jobs/{job['id']}/result", params={"format": "csv"})
-            deleted = await client.delete(f"/v1/jobs/{job['id']}")
-            gone = await client.get(f"/v1/jobs/{job['id']}")
-            return states, refused, deleted, gone
+    async def work(client):
+        go.clear()
+        started.clear()  # loading the model has called it
+        job, waiting = [(await upload(client)).json() for _ in range(2)]
+        await asyncio.to_thread(started.wait, 10)
+        states = [entry["state"] for entry in (await client.get("/v1/jobs")).json()["jobs"]]
+        for canceled in (job, waiting):
+            await client.post(f"/v1/jobs/{canceled['id']}/cancel", json={})
+        go.set()
+        await finished(client, job, state="canceled")
+        await finished(client, waiting, state="canceled")
+        refused = await client.get(f"/v1/jobs/{job['id']}/result", params={"format": "csv"})
+        deleted = await client.delete(f"/v1/jobs/{job['id']}")
+        gone = await client.get(f"/v1/jobs/{job['id']}")
+        return states, refused, deleted, gone
 
-    states, refused, deleted, gone = run(work())
+    states, refused, deleted, gone = run(work, served(function=slow))
     assert states == ["running", "waiting"]
     assert (refused.status_code, deleted.status_code, gone.status_code) == (422, 204, 404)
 
@@ -165,11 +157,10 @@ def test_the_number_and_the_size_of_jobs_are_limited():
     ],
 )
 def test_a_wrong_upload_is_refused_and_leaves_no_job(content, name, options, message):
-    async def work():
-        async with client_of(served()) as client:
-            return await upload(client, content, name, **options), await client.get("/v1/jobs")
+    async def work(client):
+        return await upload(client, content, name, **options), await client.get("/v1/jobs")
 
-    answer, left = run(work())
+    answer, left = run(work)
     assert answer.status_code in (400, 422)
     assert message in answer.json()["error"]["message"]
     assert left.json() == {"jobs": []}
@@ -180,12 +171,11 @@ def test_the_number_of_text_columns_is_that_of_the_model():
     """A black box reads texts and pairs."""
     words = ServedModel("words", as_adapter(fitted()), {})
 
-    async def work():
-        async with client_of(served(function=lambda pairs: [[0.1, 0.9]] * len(pairs)), words) as client:
-            refused = await upload(client, text=["id", "text"], model="words")
-            return refused, await finished(client, (await upload(client, text=["text", "id"])).json())
+    async def work(client):
+        refused = await upload(client, text=["id", "text"], model="words")
+        return refused, await finished(client, (await upload(client, text=["text", "id"])).json())
 
-    refused, job = run(work())
+    refused, job = run(work, served(function=lambda pairs: [[0.1, 0.9]] * len(pairs)), words)
     assert "the model needs one text column; found 2" in refused.json()["error"]["message"]
     assert job["total"] == 3
 
@@ -200,25 +190,23 @@ def test_the_number_of_text_columns_is_that_of_the_model():
     ],
 )
 def test_a_file_that_cannot_be_explained_fails_with_a_sentence(content, message):
-    async def work():
-        async with client_of(served()) as client:
-            answer = await upload(client, content)
-            if answer.status_code == 422:
-                return answer.json()["error"]["message"]
-            return (await finished(client, answer.json(), state="failed"))["message"]
+    async def work(client):
+        answer = await upload(client, content)
+        if answer.status_code == 422:
+            return answer.json()["error"]["message"]
+        return (await finished(client, answer.json(), state="failed"))["message"]
 
-    assert message in run(work())
+    assert message in run(work)
 
 
 def test_a_file_with_cells_that_parquet_cannot_nest_has_the_other_results():
     deep = "[" * 55 + "1" + "]" * 55
 
-    async def work():
-        async with client_of(served()) as client:
-            content = b'{"text": "a good film", "x": ' + deep.encode() + b"}\n"
-            return await finished(client, (await upload(client, content, "a.jsonl")).json())
+    async def work(client):
+        content = b'{"text": "a good film", "x": ' + deep.encode() + b"}\n"
+        return await finished(client, (await upload(client, content, "a.jsonl")).json())
 
-    assert run(work())["formats"] == ["csv", "html"]
+    assert run(work)["formats"] == ["csv", "html"]
 
 
 @pytest.mark.parametrize(
@@ -237,11 +225,10 @@ def test_a_failed_job_names_its_cause_in_terms_of_the_page(content, error, messa
     if error is not None:
         monkeypatch.setattr("steadygaze.serve.file_job.write_explanations", fail)
 
-    async def work():
-        async with client_of(served()) as client:
-            return await finished(client, (await upload(client, content)).json(), state="failed")
+    async def work(client):
+        return await finished(client, (await upload(client, content)).json(), state="failed")
 
-    shown = run(work())["message"]
+    shown = run(work)["message"]
     assert message in shown
     assert "--" not in shown
     assert "secret" not in shown
@@ -251,15 +238,14 @@ def test_formulas_and_templates_in_a_file_are_text():
     hostile = "{{7*7}} ${7*7} =cmd|'/c calc' <script>alert(1)</script>"
     content = ('text\n"' + hostile + '"\n').encode()
 
-    async def work():
-        async with client_of(served()) as client:
-            job = await finished(client, (await upload(client, content)).json())
-            return [
-                (await client.get(f"/v1/jobs/{job['id']}/result", params={"format": form})).content
-                for form in ("csv", "html")
-            ]
+    async def work(client):
+        job = await finished(client, (await upload(client, content)).json())
+        return [
+            (await client.get(f"/v1/jobs/{job['id']}/result", params={"format": form})).content
+            for form in ("csv", "html")
+        ]
 
-    table, page = run(work())
+    table, page = run(work)
     assert pd.read_csv(io.BytesIO(table))["text"][0] == hostile
     assert b"<script>alert" not in page
     assert b"49" not in page
@@ -273,15 +259,14 @@ def test_requests_are_answered_while_a_job_runs():
         sizes.append(len(texts))
         return cheerful(texts)
 
-    async def work():
-        async with client_of(served(function=counted)) as client:
-            content = "\n".join(["text", *(f"a good film {i}" for i in range(400))]).encode()
-            job = (await upload(client, content)).json()
-            await client.post("/v1/predict", json={"texts": ["another text"]})
-            last.append((await client.get(f"/v1/jobs/{job['id']}")).json()["state"])
-            await finished(client, job)
+    async def work(client):
+        content = "\n".join(["text", *(f"a good film {i}" for i in range(400))]).encode()
+        job = (await upload(client, content)).json()
+        await client.post("/v1/predict", json={"texts": ["another text"]})
+        last.append((await client.get(f"/v1/jobs/{job['id']}")).json()["state"])
+        await finished(client, job)
 
-    run(work())
+    run(work, served(function=counted))
     assert last != ["done"]
     assert max(sizes) <= 256
 
@@ -289,21 +274,18 @@ def test_requests_are_answered_while_a_job_runs():
 def test_an_audit_has_the_numbers_of_sg_audit_and_the_texts_behind_them():
     texts, labels = [e.text for e in DATA.examples], [e.label for e in DATA.examples]
 
-    async def work():
-        async with client_of(served()) as client:
-            job = await finished(
-                client, (await client.post("/v1/audit", json={"texts": texts, "labels": labels})).json()
-            )
-            address = f"/v1/jobs/{job['id']}"
-            report = (await client.get(f"{address}/result", params={"format": "json"})).json()
-            view = (await client.get(f"{address}/report")).json()
-            orders = ["order", "errors", "comprehensiveness", "jensen-shannon/1-synonym"]
-            sorted_texts = [(await client.get(f"{address}/texts", params={"order": order})).json() for order in orders]
-            filters = [{"label": "no"}, {"wrong": True}, {"word": "WASTE"}, {"limit": 1, "offset": 2}]
-            result = [(await client.get(f"{address}/texts", params=query)).json() for query in filters]
-            return job, report, view, sorted_texts, result
+    async def work(client):
+        job = await finished(client, (await client.post("/v1/audit", json={"texts": texts, "labels": labels})).json())
+        address = f"/v1/jobs/{job['id']}"
+        report = (await client.get(f"{address}/result", params={"format": "json"})).json()
+        view = (await client.get(f"{address}/report")).json()
+        orders = ["order", "errors", "comprehensiveness", "jensen-shannon/1-synonym"]
+        sorted_texts = [(await client.get(f"{address}/texts", params={"order": order})).json() for order in orders]
+        filters = [{"label": "no"}, {"wrong": True}, {"word": "WASTE"}, {"limit": 1, "offset": 2}]
+        result = [(await client.get(f"{address}/texts", params=query)).json() for query in filters]
+        return job, report, view, sorted_texts, result
 
-    job, report, view, sorted_texts, result = run(work())
+    job, report, view, sorted_texts, result = run(work)
     expected = sg.audit(cheerful, texts, labels, classes=["no", "yes"], synonyms=SYNONYMS)
     assert [row.to_dict() for row in Report.from_dict(report).rows] == [row.to_dict() for row in expected.rows]
     assert [row["value"] for row in view["rows"]] == [row["value"] for row in report["rows"]]
@@ -326,26 +308,24 @@ def test_an_audit_has_the_batch_size_of_the_server():
         sizes.append(len(texts))
         return cheerful(texts)
 
-    async def work(model):
-        async with client_of(model, data=DATA) as client:
-            await finished(client, (await client.post("/v1/audit", json={})).json())
+    async def work(client):
+        await finished(client, (await client.post("/v1/audit", json={})).json())
 
     for size, first in ((None, len(DATA.examples)), (1, 1)):
         sizes.clear()
-        run(work(replace(served(function=counted), batch_size=size)))
+        run(work, replace(served(function=counted), batch_size=size), data=DATA)
         assert sizes[0] == first
 
 
 def test_the_data_of_the_server_are_audited_with_their_rationales():
-    async def work():
-        async with client_of(served(), data=DATA) as client:
-            job = await finished(client, (await client.post("/v1/audit", json={"limit": 3})).json())
-            report = (await client.get(f"/v1/jobs/{job['id']}/report")).json()
-            first = (await client.get("/v1/data", params={"limit": 1})).json()
-            facts = (await client.get("/v1/models")).json()["data"]
-            return job, report, first, facts
+    async def work(client):
+        job = await finished(client, (await client.post("/v1/audit", json={"limit": 3})).json())
+        report = (await client.get(f"/v1/jobs/{job['id']}/report")).json()
+        first = (await client.get("/v1/data", params={"limit": 1})).json()
+        facts = (await client.get("/v1/models")).json()["data"]
+        return job, report, first, facts
 
-    job, report, first, facts = run(work())
+    job, report, first, facts = run(work, served(), data=DATA)
     assert (job["name"], report["texts"], facts) == ("reviews.csv", 3, {"name": "reviews.csv", "texts": 4})
     assert first["texts"] == [{"text": "a good film", "question": None, "label": "yes"}]
     agreement = [row for row in report["rows"] if row["section"] == "Plausibility" and row["n"]]
@@ -363,22 +343,20 @@ def test_the_data_of_the_server_are_audited_with_their_rationales():
     ],
 )
 def test_a_wrong_audit_is_refused(body, message):
-    async def work():
-        async with client_of(served()) as client:
-            return await client.post("/v1/audit", json=body)
+    async def work(client):
+        return await client.post("/v1/audit", json=body)
 
-    answer = run(work())
+    answer = run(work)
     assert answer.status_code in (400, 422)
     assert message in answer.json()["error"]["message"]
 
 
 def test_an_unknown_label_fails_the_audit_with_a_sentence():
-    async def work():
-        async with client_of(served()) as client:
-            answer = await client.post("/v1/audit", json={"texts": ["a", "b"], "labels": ["yes", "maybe"]})
-            return await finished(client, answer.json(), state="failed")
+    async def work(client):
+        answer = await client.post("/v1/audit", json={"texts": ["a", "b"], "labels": ["yes", "maybe"]})
+        return await finished(client, answer.json(), state="failed")
 
-    assert "'maybe'" in run(work())["message"]
+    assert "'maybe'" in run(work)["message"]
 
 
 def test_files_that_disappear_while_their_size_is_counted_are_left_out(tmp_path, monkeypatch):
@@ -482,18 +460,17 @@ def test_the_files_of_a_canceled_job_that_waits_are_deleted_at_once():
 
 @pytest.mark.parametrize("method", ["cancel", "delete"])
 def test_a_job_that_is_deleted_during_its_upload_is_unknown(method):
-    async def work():
-        async with client_of(served()) as client:
+    async def work(client):
 
-            async def parts():
-                yield CSV
-                (job,) = (await client.get("/v1/jobs")).json()["jobs"]
-                address = f"/v1/jobs/{job['id']}"
-                await (client.delete(address) if method == "delete" else client.post(f"{address}/cancel", json={}))
-                yield b"4,a film\n"
+        async def parts():
+            yield CSV
+            (job,) = (await client.get("/v1/jobs")).json()["jobs"]
+            address = f"/v1/jobs/{job['id']}"
+            await (client.delete(address) if method == "delete" else client.post(f"{address}/cancel", json={}))
+            yield b"4,a film\n"
 
-            return await upload(client, parts()), await client.get("/v1/jobs")
+        return await upload(client, parts()), await client.get("/v1/jobs")
 
-    answer, left = run(work())
+    answer, left = run(work)
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown-job")
     assert left.json() == {"jobs": []}

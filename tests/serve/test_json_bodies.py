@@ -11,7 +11,7 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from serve.serving import HOST, client_of, served
+from serve.serving import HOST, request, run, served
 from steadygaze.core.errors import UserError
 from steadygaze.results.explanation import Explanation
 from steadygaze.serve import job_api, json_bodies
@@ -36,13 +36,8 @@ def large_body() -> dict:
     return {"texts": [LONG] * 20, "model": "cheerful"}
 
 
-def run(coroutine):
-    return asyncio.run(asyncio.wait_for(coroutine, 60))
-
-
-async def post(path: str, content: bytes) -> httpx.Response:
-    async with client_of(served()) as client:
-        return await client.post(path, content=content, headers=HEADERS)
+def post(path: str, content: bytes) -> httpx.Response:
+    return request("POST", path, content=content, headers=HEADERS)
 
 
 LARGE = {
@@ -64,7 +59,7 @@ def test_a_large_body_is_not_parsed_in_the_thread_of_the_server(path, kind, monk
         return checked(*arguments)
 
     monkeypatch.setattr(json_bodies, "_checked", check)
-    answer = run(post(path, LARGE[kind].encode()))
+    answer = post(path, LARGE[kind].encode())
     assert answer.json()["error"]["code"] == "wrong-input"
     (name,) = threads
     assert name.startswith("body")
@@ -73,24 +68,23 @@ def test_a_large_body_is_not_parsed_in_the_thread_of_the_server(path, kind, monk
 def test_long_explanations_leave_turns_to_other_requests(monkeypatch):
     turns = []
 
-    async def explain_beside_others():
-        async with client_of(served()) as client:
-            ends = asyncio.create_task(client.post("/v1/explain", json={"texts": [LONG[:2500]] * 9}, headers=HEADERS))
-            while not ends.done():
-                turns.append(len(converted))
-                await asyncio.sleep(0)
-            return (await ends).json()["explanations"]
+    async def explain_beside_others(client):
+        ends = asyncio.create_task(client.post("/v1/explain", json={"texts": [LONG[:2500]] * 9}, headers=HEADERS))
+        while not ends.done():
+            turns.append(len(converted))
+            await asyncio.sleep(0)
+        return (await ends).json()["explanations"]
 
     converted, to_dict = [], Explanation.to_dict
     monkeypatch.setattr(Explanation, "to_dict", lambda self: converted.append(self) or to_dict(self))
-    assert len(run(explain_beside_others())) == 9
+    assert len(run(explain_beside_others)) == 9
     assert set(turns) >= set(range(10))
 
 
 def test_the_texts_of_an_audit_are_checked_in_a_thread_of_their_own(monkeypatch):
     threads, examples = [], job_api._examples
     monkeypatch.setattr(job_api, "_examples", lambda *_: threads.append(threading.current_thread()) or examples(*_))
-    assert run(post("/v1/audit", b'{"texts": ["good"], "labels": ["none"]}')).status_code == 202
+    assert post("/v1/audit", b'{"texts": ["good"], "labels": ["none"]}').status_code == 202
     assert threads != [threading.main_thread()]
 
 
@@ -127,7 +121,7 @@ def test_an_audit_with_many_wrong_values_is_refused_for_the_first_one():
 
 
 def test_a_large_body_is_answered_as_a_small_one():
-    answer = run(post("/v1/predict", json.dumps(large_body()).encode()))
+    answer = post("/v1/predict", json.dumps(large_body()).encode())
     assert answer.json()["predictions"] == [pytest.approx({"no": 0.1, "yes": 0.9})] * 20
 
 
@@ -152,19 +146,18 @@ def test_a_wrong_body_is_refused_by_the_process_with_a_sentence(body, message):
 
 def test_a_large_wrong_body_is_answered_with_the_sentence_of_the_process():
     for path, most in [("/v1/predict", MOST_VALUES), ("/v1/explain", MOST_VALUES), ("/v1/audit", MOST_AUDITED_VALUES)]:
-        answer = run(post(path, b'{"texts": [' + b"0," * MOST_AUDITED_VALUES + b"0]}"))
+        answer = post(path, b'{"texts": [' + b"0," * MOST_AUDITED_VALUES + b"0]}")
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "wrong-input")
         assert f"more than {most:,} values" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(("path", "most"), [("/v1/predict", MOST_BYTES), ("/v1/audit", MOST_AUDITED)])
 def test_the_largest_body_depends_on_the_address(path, most):
-    async def statuses():
-        async with client_of(served()) as client:
-            sizes = [{**HEADERS, "content-length": str(size)} for size in (most, most + 1)]
-            return [(await client.post(path, content=b"{}", headers=headers)).status_code for headers in sizes]
+    async def statuses(client):
+        sizes = [{**HEADERS, "content-length": str(size)} for size in (most, most + 1)]
+        return [(await client.post(path, content=b"{}", headers=headers)).status_code for headers in sizes]
 
-    assert run(statuses()) == [400 if path == "/v1/predict" else 422, 413]
+    assert run(statuses) == [400 if path == "/v1/predict" else 422, 413]
 
 
 @pytest.mark.parametrize("path", ["/v1/predict", "/v1/audit"])
@@ -181,7 +174,7 @@ def test_a_body_that_is_too_slow_is_waited_for_once(path, monkeypatch):
 
     headers = [(b"host", HOST.encode()), (b"content-type", b"application/json"), (b"content-length", b"100")]
     scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b"", "client": None}
-    run(app({**scope, "raw_path": path.encode(), "root_path": "", "scheme": "http"}, receive, send))
+    asyncio.run(app({**scope, "raw_path": path.encode(), "root_path": "", "scheme": "http"}, receive, send))
     app.app.app.state.jobs.close()
     assert sent[0]["status"] == 408
     assert len(waits) == 1

@@ -1,13 +1,12 @@
 """The OpenAPI document describes what the server does: requests of every kind, made by Schemathesis."""
 
-import asyncio
 import subprocess
 import sys
 
 import pytest
 
 from estimator.tiny import fitted
-from serve.serving import DATA, HOST, SYNONYMS, client_of, live_server, served
+from serve.serving import DATA, HOST, SYNONYMS, live_server, run, served
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.serve.security import Access
 from steadygaze.serve.served_models import ServedModel
@@ -21,11 +20,10 @@ negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 409, 413, 
 
 @pytest.mark.parametrize("token", [None, "0123456789abcdef0123"])
 def test_the_document_names_the_token_if_the_server_has_one(token):
-    async def document():
-        async with client_of(access=Access(frozenset([HOST]), token)) as client:
-            return (await client.get("/v1/openapi.json", headers={"authorization": f"Bearer {token}"})).json()
+    async def document(client):
+        return (await client.get("/v1/openapi.json", headers={"authorization": f"Bearer {token}"})).json()
 
-    result = asyncio.run(document())
+    result = run(document, access=Access(frozenset([HOST]), token))
     assert result.get("security") == (None if token is None else [{"token": []}])
     assert ("securitySchemes" in result["components"]) == (token is not None)
 
@@ -37,8 +35,8 @@ def test_schemathesis_has_no_finding(tmp_path):
     with live_server(served(), words, data=DATA) as address:
         command = ["-m", "schemathesis.cli", "run", f"{address}/v1/openapi.json", "--max-examples", "30", "--seed", "1"]
         options = ["--no-shrink", "--generation-database", "none", "--warnings", "off", "--no-color"]
-        run = subprocess.run(
+        process = subprocess.run(
             [sys.executable, *command, *options], cwd=tmp_path, capture_output=True, text=True, timeout=600
         )
-    assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-2000:]
-    assert "No issues found" in run.stdout
+    assert process.returncode == 0, process.stdout[-5000:] + run.stderr[-2000:]
+    assert "No issues found" in process.stdout

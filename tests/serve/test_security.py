@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from estimator.tiny import PAIRS, fitted_pair, write_csv
-from serve.serving import DATA, HOST, client_of, finished, live_server, served
+from serve.serving import DATA, HOST, finished, live_server, request, run, served
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli.serve_command import check_exposure, free_socket, host_names
 from steadygaze.core.errors import UserError
@@ -44,18 +44,9 @@ def predict(texts):
 """
 
 
-def run(coroutine):
-    return asyncio.run(asyncio.wait_for(coroutine, 30))
-
-
-async def request(method: str, path: str, access: Access | None = None, **options) -> httpx.Response:
-    async with client_of(served(), access=access, data=DATA) as client:
-        return await client.request(method, path, **options)
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_no_file_outside_the_static_folder_is_readable(path):
-    answer = run(request("GET", f"/static/{path}"))
+    answer = request("GET", f"/static/{path}")
     assert answer.status_code in (400, 404)
     assert "root:" not in answer.text
     assert "ASGI" not in answer.text
@@ -68,7 +59,7 @@ def test_a_link_in_the_static_folder_is_not_followed_outside(tmp_path, monkeypat
     folder.mkdir()
     (folder / "link").symlink_to(secret)
     monkeypatch.setattr(application, "STATIC", folder)
-    assert run(request("GET", "/static/link")).status_code == 404
+    assert request("GET", "/static/link").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -77,16 +68,13 @@ def test_a_link_in_the_static_folder_is_not_followed_outside(tmp_path, monkeypat
 def test_the_name_of_a_file_chooses_no_place_on_disk(name, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    async def work():
-        async with client_of(served()) as client:
-            headers = {"content-type": "application/octet-stream"}
-            answer = await client.post(
-                "/v1/explain-file", params={"name": name}, content=b"text\ngood\n", headers=headers
-            )
-            await finished(client, answer.json())
-            return sorted(path.name for path in tmp_path.glob("*/*/*"))
+    async def work(client):
+        headers = {"content-type": "application/octet-stream"}
+        answer = await client.post("/v1/explain-file", params={"name": name}, content=b"text\ngood\n", headers=headers)
+        await finished(client, answer.json())
+        return sorted(path.name for path in tmp_path.glob("*/*/*"))
 
-    assert run(work()) == ["result.csv", "result.html", "result.parquet", "upload.csv"]
+    assert run(work) == ["result.csv", "result.html", "result.parquet", "upload.csv"]
 
 
 def test_the_token_is_compared_in_constant_time(monkeypatch):
@@ -99,7 +87,7 @@ def test_the_token_is_compared_in_constant_time(monkeypatch):
     monkeypatch.setattr(hmac, "compare_digest", compare)
     access = Access(frozenset([HOST]), TOKEN)
     headers = {"authorization": f"Bearer {TOKEN}"}
-    assert run(request("GET", "/v1/models", access, headers=headers)).status_code == 401
+    assert request("GET", "/v1/models", access=access, headers=headers).status_code == 401
     assert compared == [(TOKEN.encode(), TOKEN.encode())]
 
 
@@ -116,7 +104,7 @@ def test_the_token_is_compared_in_constant_time(monkeypatch):
 def test_requests_of_other_origins_are_refused_with_every_method(method, headers):
     content = {"content-type": "application/json"}
     for path in ("/v1/predict", "/v1/explain", "/v1/audit", "/v1/explain-file", "/v1/jobs/0123456789abcdef"):
-        answer = run(request(method, path, headers={**content, **headers}, content=b"{}"))
+        answer = request(method, path, headers={**content, **headers}, content=b"{}")
         assert answer.json()["error"]["code"] == "foreign-origin"
 
 
@@ -124,7 +112,7 @@ def test_requests_of_other_origins_are_refused_with_every_method(method, headers
 def test_a_repeated_header_is_refused(name):
     own = {"host": HOST, "origin": f"http://{HOST}", "content-type": "application/json", "authorization": "Bearer x"}
     headers = [*own.items(), (name, own[name])]
-    answer = run(request("POST", "/v1/predict", headers=headers, content=b'{"texts": ["a"]}'))
+    answer = request("POST", "/v1/predict", headers=headers, content=b'{"texts": ["a"]}')
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "repeated-header")
 
 
@@ -132,20 +120,20 @@ def test_a_repeated_header_is_refused(name):
     "host", ["localhost.:8000", "127.0.0.1.:8000", "127.1:8000", "[::ffff:127.0.0.1]:8000", HOST + "@evil"]
 )
 def test_other_spellings_of_the_name_are_refused(host):
-    assert run(request("GET", "/v1/models", headers={"host": host})).status_code == 421
+    assert request("GET", "/v1/models", headers={"host": host}).status_code == 421
 
 
 def test_a_compressed_body_is_refused():
     headers = {"content-type": "application/json", "content-encoding": "gzip"}
-    answer = run(request("POST", "/v1/predict", headers=headers, content=gzip.compress(b'{"texts": ["a"]}')))
+    answer = request("POST", "/v1/predict", headers=headers, content=gzip.compress(b'{"texts": ["a"]}'))
     assert (answer.status_code, answer.json()["error"]["code"]) == (415, "content-encoding")
 
 
 def test_no_answer_allows_other_origins_to_read_it():
-    answer = run(request("GET", "/v1/models", headers={"origin": "https://evil.example"}))
+    answer = request("GET", "/v1/models", headers={"origin": "https://evil.example"})
     assert not [name for name in answer.headers if name.startswith("access-control-")]
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
-    preflight = run(request("OPTIONS", "/v1/predict", headers={"origin": "https://evil.example"}))
+    preflight = request("OPTIONS", "/v1/predict", headers={"origin": "https://evil.example"})
     assert preflight.status_code == 405
 
 
@@ -177,7 +165,7 @@ def test_bodies_of_all_requests_together_are_limited(monkeypatch):
             bodies = {"texts": ["a" * 200]}, {"texts": ["a good film"]}
             return [await client.post(f"/v1/{path}", json=body) for path in ("predict", "certify") for body in bodies]
 
-    answers = run(work())
+    answers = asyncio.run(work())
     assert [answer.status_code for answer in answers] == [503, 200, 503, 400]
     assert answers[0].json()["error"]["code"] == "busy"
     assert app.in_flight == 0
@@ -185,8 +173,8 @@ def test_bodies_of_all_requests_together_are_limited(monkeypatch):
 
 
 def test_an_update_of_the_package_is_seen_by_browsers():
-    assert run(request("GET", "/static/workbench.js")).headers["cache-control"] == "no-cache"
-    assert run(request("GET", "/v1/models")).headers["cache-control"] == "no-store"
+    assert request("GET", "/static/workbench.js").headers["cache-control"] == "no-cache"
+    assert request("GET", "/v1/models").headers["cache-control"] == "no-store"
 
 
 def test_a_word_that_is_repeated_does_not_make_an_alignment_slow(monkeypatch):
@@ -203,14 +191,13 @@ def test_the_vocabulary_of_a_black_box_is_bounded(monkeypatch):
     monkeypatch.setattr(served_models, "MOST_PIECES", 50)
     model = served()
 
-    async def work():
-        async with client_of(model) as client:
-            for start in range(0, 400, 40):
-                text = " ".join(f"word{i}" for i in range(start, start + 40))
-                answer = await client.post("/v1/explain", json={"texts": [text]})
-                assert len(answer.json()["explanations"][0]["tokens"]) == 40
+    async def work(client):
+        for start in range(0, 400, 40):
+            text = " ".join(f"word{i}" for i in range(start, start + 40))
+            answer = await client.post("/v1/explain", json={"texts": [text]})
+            assert len(answer.json()["explanations"][0]["tokens"]) == 40
 
-    run(work())
+    run(work, model)
     assert len(model.adapter.tokens) <= 50 + 41
 
 
@@ -237,15 +224,14 @@ def test_an_internal_error_is_answered_and_printed_without_escape_sequences(monk
 
 
 def test_the_name_of_a_file_adds_no_header_to_a_download():
-    async def work():
-        async with client_of(served()) as client:
-            headers = {"content-type": "application/octet-stream"}
-            name = 'a\r\nSet-Cookie: a=1; filename="evil.exe".csv'
-            options = {"params": {"name": name}, "content": b"text\ngood\n", "headers": headers}
-            job = await finished(client, (await client.post("/v1/explain-file", **options)).json())
-            return job, await client.get(f"/v1/jobs/{job['id']}/result", params={"format": "csv"})
+    async def work(client):
+        headers = {"content-type": "application/octet-stream"}
+        name = 'a\r\nSet-Cookie: a=1; filename="evil.exe".csv'
+        options = {"params": {"name": name}, "content": b"text\ngood\n", "headers": headers}
+        job = await finished(client, (await client.post("/v1/explain-file", **options)).json())
+        return job, await client.get(f"/v1/jobs/{job['id']}/result", params={"format": "csv"})
 
-    job, answer = run(work())
+    job, answer = run(work)
     assert "\n" not in job["name"]
     assert answer.headers["content-disposition"] == f'attachment; filename="explained-{job["id"]}.csv"'
     assert "set-cookie" not in answer.headers
@@ -254,13 +240,12 @@ def test_the_name_of_a_file_adds_no_header_to_a_download():
 def test_pairs_are_predicted_and_explained():
     model = ServedModel("pairs", as_adapter(fitted_pair()), {})
 
-    async def work():
-        async with client_of(model) as client:
-            pair = list(PAIRS[0])
-            single = await client.post("/v1/predict", json={"texts": ["a text"]})
-            return single, (await client.post("/v1/explain", json={"texts": [pair]})).json()
+    async def work(client):
+        pair = list(PAIRS[0])
+        single = await client.post("/v1/predict", json={"texts": ["a text"]})
+        return single, (await client.post("/v1/explain", json={"texts": [pair]})).json()
 
-    single, explained = run(work())
+    single, explained = run(work, model)
     assert single.status_code == 422
     assert "send [text, question]" in single.json()["error"]["message"]
     assert explained["explanations"][0]["question"] == PAIRS[0][1]

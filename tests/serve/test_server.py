@@ -9,12 +9,12 @@ import time
 from dataclasses import replace
 from itertools import pairwise
 
-import httpx
 import pytest
 
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 
+from serve.serving import HOST, cheerful, request, run, served
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import serve_command
 from steadygaze.cli.command_options import Common
@@ -24,34 +24,16 @@ from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
 from steadygaze.results.model_options import ModelOptions
 from steadygaze.serve.api import Models
-from steadygaze.serve.application import application
 from steadygaze.serve.batching import LARGEST_BATCH, Batcher, Busy
 from steadygaze.serve.security import MOST_BYTES, Access
-from steadygaze.serve.served_models import ServedModel, shift
+from steadygaze.serve.served_models import shift
 
-HOST = "127.0.0.1:8000"
 TOKEN = "0123456789abcdef0123"
-SYNONYMS = {"good": ["fine", "great"], "dull": ["boring"]}
 
 
-def cheerful(texts):
-    return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
-
-
-def served(name: str = "cheerful") -> ServedModel:
-    return ServedModel(name, as_adapter(cheerful, classes=["no", "yes"]), SYNONYMS)
-
-
-def call(method: str, path: str, *, access: Access | None = None, headers: dict | None = None, **options):
-    """One request to a fresh server."""
-
-    async def run():
-        app = application([served(), served("other")], access or Access(frozenset([HOST])))
-        transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
-            return await client.request(method, path, headers=headers, **options)
-
-    return asyncio.run(run())
+def call(method: str, path: str, **options):
+    """One request to a fresh server of two models."""
+    return request(method, path, served(), served("other"), **options)
 
 
 def post(path: str, body: object, **options):
@@ -201,12 +183,10 @@ def test_a_token_protects_everything_but_the_page():
 
 
 def test_a_client_that_sends_too_much_waits():
-    async def run():
-        app = application([served()], Access(frozenset([HOST]), rate=0.001, burst=3))
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
-            return [(await client.get("/healthz")).status_code for _ in range(5)]
+    async def work(client):
+        return [(await client.get("/healthz")).status_code for _ in range(5)]
 
-    assert asyncio.run(run()) == [200, 200, 200, 429, 429]
+    assert run(work, access=Access(frozenset([HOST]), rate=0.001, burst=3)) == [200, 200, 200, 429, 429]
 
 
 @pytest.mark.parametrize("path", ["/", "/static/workbench.js", "/v1/models", "/missing"])
@@ -306,8 +286,8 @@ def test_long_texts_with_many_forward_passes_are_not_in_one_batch():
     """A batch cannot be interrupted: one request must not keep the model for minutes."""
     models = Models([served()])
     long, short = "a " * 10_000, "a good film"
-    requests = ExplainRequest(), ExplainRequest(None, "lime")
-    for kind in (*(("explain", "cheerful", request) for request in requests), ("certify", "cheerful")):
+    options = ExplainRequest(), ExplainRequest(None, "lime")
+    for kind in (*(("explain", "cheerful", item) for item in options), ("certify", "cheerful")):
         assert models.batch_size(kind, long) > LARGEST_BATCH
         assert models.batch_size(kind, (short, long)) > LARGEST_BATCH
         assert models.batch_size(kind, short) < 1.1
@@ -408,35 +388,32 @@ def test_a_call_whose_texts_all_fail_leaves_no_error_that_nobody_has_asked_for()
 
 
 def test_a_request_that_is_canceled_by_the_end_of_the_server_has_its_own_answer(monkeypatch):
-    async def run():
-        app = application([served()], Access(frozenset([HOST])))
-        monkeypatch.setattr(app.app.app.state.models.batcher, "submit", lambda *_: asyncio.Future())
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
-            task = asyncio.create_task(client.post("/v1/predict", json={"texts": ["a"]}))
-            await asyncio.sleep(0.05)
-            task.cancel()
-            return await task
+    monkeypatch.setattr(Batcher, "submit", lambda *_: asyncio.Future())
 
-    answer = asyncio.run(run())
+    async def work(client):
+        task = asyncio.create_task(client.post("/v1/predict", json={"texts": ["a"]}))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        return await task
+
+    answer = run(work)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
 
 
 def test_a_busy_model_and_a_late_one_have_their_own_answers(monkeypatch):
-    monkeypatch.setattr("steadygaze.serve.batching.Batcher.submit", lambda *_: (_ for _ in ()).throw(Busy()))
+    monkeypatch.setattr(Batcher, "submit", lambda *_: (_ for _ in ()).throw(Busy()))
     answer = post("predict", {"texts": ["a"]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "busy")
-    monkeypatch.setattr("steadygaze.serve.batching.Batcher.submit", lambda *_: (_ for _ in ()).throw(TimeoutError()))
+    monkeypatch.setattr(Batcher, "submit", lambda *_: (_ for _ in ()).throw(TimeoutError()))
     answer = post("explain", {"texts": ["a"]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (504, "timeout")
 
 
 def test_metrics_count_requests():
-    async def run():
-        app = application([served()], Access(frozenset([HOST])))
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
-            await client.post("/v1/predict", json={"texts": ["a", "b"]})
-            return (await client.get("/metrics")).text
+    async def work(client):
+        await client.post("/v1/predict", json={"texts": ["a", "b"]})
+        return (await client.get("/metrics")).text
 
-    text = asyncio.run(run())
+    text = run(work)
     assert 'steadygaze_requests_total{path="/v1/predict",status="200"} 1.0' in text
     assert "steadygaze_texts 2.0" in text

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from serve.serving import client_of, finished, served
-from serve.test_jobs import CSV, run, upload
+from serve.serving import finished, run
+from serve.test_jobs import CSV, upload
 from steadygaze.serve import file_job, upload_size
 from steadygaze.serve.upload_size import expanded_bytes
 
@@ -54,15 +54,17 @@ REASONS = {
 }
 
 
-async def refused(content: bytes, name: str) -> tuple[int, str, list]:
-    async with client_of(served()) as client:
+def refused(content: bytes, name: str) -> tuple[int, str, list]:
+    async def work(client):
         answer = await upload(client, content, name)
         return answer.status_code, answer.json()["error"]["message"], (await client.get("/v1/jobs")).json()["jobs"]
+
+    return run(work)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_expands_is_refused_and_leaves_no_job(name):
-    status, message, jobs = run(refused(FILES[name], name))
+    status, message, jobs = refused(FILES[name], name)
     reason = "1,000 columns" if name.startswith("columns") else REASONS[name.partition(".")[0]]
     assert (status, jobs) == (422, [])
     assert reason in message
@@ -70,9 +72,9 @@ def test_a_file_that_expands_is_refused_and_leaves_no_job(name):
 
 def test_a_file_with_too_many_values_is_refused(monkeypatch):
     monkeypatch.setattr(upload_size, "MOST_VALUES", 5)
-    assert "more than 5 values" in run(refused(CSV, "reviews.csv"))[1]
+    assert "more than 5 values" in refused(CSV, "reviews.csv")[1]
     content = b'{"text": "a", "other": [[], [], []]}\n'
-    assert "more than 5 values" in run(refused(content, "rows.jsonl"))[1]
+    assert "more than 5 values" in refused(content, "rows.jsonl")[1]
 
 
 def test_values_count_as_python_objects():
@@ -89,16 +91,15 @@ def test_values_count_as_python_objects():
 def test_usual_files_pass():
     content = as_parquet(text=["a good film", "a dull film"], tags=[["x"], []], score=[{"a": 1.0}, None])
 
-    async def work():
-        async with client_of(served()) as client:
-            return await finished(client, (await upload(client, content, "rows.parquet")).json())
+    async def work(client):
+        return await finished(client, (await upload(client, content, "rows.parquet")).json())
 
-    assert run(work())["total"] == 2
+    assert run(work)["total"] == 2
 
 
 @pytest.mark.slow
 def test_lists_without_content_count():
-    status, message, _ = run(refused(null_bomb(), "nulls.parquet"))
+    status, message, _ = refused(null_bomb(), "nulls.parquet")
     assert (status, "too large without compression" in message) == (422, True)
 
 
@@ -106,7 +107,7 @@ def test_lists_without_content_count():
 def test_the_memory_of_the_process_that_reads_a_parquet_file_first_is_limited(monkeypatch):
     """A usual file, and less memory than Python needs."""
     monkeypatch.setattr(upload_size, "MOST_MEMORY", 50 << 20)
-    status, message, _ = run(refused(as_parquet(text=["a good film"]), "rows.parquet"))
+    status, message, _ = refused(as_parquet(text=["a good film"]), "rows.parquet")
     assert status == 422
     assert "too large without compression" in message or "cannot be read as parquet" in message
 
@@ -115,12 +116,11 @@ def test_results_that_fill_the_disk_fail_the_job_and_are_deleted(tmp_path, monke
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(file_job, "MOST_WRITTEN", 10)
 
-    async def work():
-        async with client_of(served()) as client:
-            job = await finished(client, (await upload(client)).json(), state="failed")
-            return job["message"], list(tmp_path.glob("*/*/*"))
+    async def work(client):
+        job = await finished(client, (await upload(client)).json(), state="failed")
+        return job["message"], list(tmp_path.glob("*/*/*"))
 
-    message, files = run(work())
+    message, files = run(work)
     assert message.endswith("split the file")
     assert files == []
 
@@ -131,11 +131,10 @@ def test_a_full_disk_refuses_the_upload_with_a_sentence(monkeypatch):
 
     monkeypatch.setattr("steadygaze.serve.job_api._write", full)
 
-    async def work():
-        async with client_of(served()) as client:
-            return await upload(client), (await client.get("/v1/jobs")).json()["jobs"]
+    async def work(client):
+        return await upload(client), (await client.get("/v1/jobs")).json()["jobs"]
 
-    answer, jobs = run(work())
+    answer, jobs = run(work)
     assert (answer.status_code, jobs) == (409, [])
     assert "No space left on device; delete a job" in answer.json()["error"]["message"]
 
@@ -149,10 +148,9 @@ def test_the_files_of_a_canceled_job_are_deleted(tmp_path, monkeypatch):
 
     monkeypatch.setattr("steadygaze.serve.job_api.explain_file", stopped)
 
-    async def work():
-        async with client_of(served()) as client:
-            job = await finished(client, (await upload(client)).json(), state="canceled")
-            await asyncio.sleep(0)
-            return job["state"], list(tmp_path.glob("*/*/*"))
+    async def work(client):
+        job = await finished(client, (await upload(client)).json(), state="canceled")
+        await asyncio.sleep(0)
+        return job["state"], list(tmp_path.glob("*/*/*"))
 
-    assert run(work()) == ("canceled", [])
+    assert run(work) == ("canceled", [])

@@ -98,7 +98,7 @@ def fewer_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def short_audits(request: pytest.FixtureRequest) -> Iterator[None]:
     """Audits in folders that test none of their numbers: searches take few steps, intervals have few resamples."""
-    if request.path.parent.name not in ("adapters", "audit", "cli", "estimator", "robustness", "tests"):
+    if request.path.parent.name not in ("adapters", "auditing", "cli", "estimator", "robustness", "tests"):
         yield
         return
     from steadygaze.properties.probes import text_perturbations

@@ -88,7 +88,7 @@ def config_options(
 def _items(value: str | list[str] | None, default: Any) -> Any:
     """Several values, or one with commas, as a tuple; the default if there is none."""
     if isinstance(value, str):
-        return tuple(item.strip() for item in value.split(",") if item.strip())
+        return tuple(item.strip() for item in value.split(","))
     return tuple(value) if value else default
 
 

@@ -63,7 +63,7 @@ class Threshold:
     """
     needs_drop: bool = False
     """Whether a no needs a model whose prediction depends on the words."""
-    note: NoteCode | None = None
+    remark: NoteCode | None = None
     """A note of the row with this code ends the sentence."""
     advice: Advice = OTHER_EXPLAINER
     """What to try after a no."""
@@ -118,7 +118,7 @@ class Threshold:
         Note
             With the value and the sentence of this threshold.
         """
-        remarks = [item for item in row.notes if item.code == self.note]
+        remarks = [item for item in row.notes if item.code == self.remark]
         fields = {"measure": row.measure, "value": row.value, "explainer": explainer_name(row)}
         return note(NoteCode.SCORE, **fields, sentence=self.sentence, notes=remarks)
 

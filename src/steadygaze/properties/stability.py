@@ -49,7 +49,7 @@ STABILITY = Property(
                 0.02,
                 0.10,
                 "the worst small change of the embeddings shifts the {noun} by {value}",
-                note=NoteCode.FGM_ON_SAME_TEXTS,
+                remark=NoteCode.FGM_ON_SAME_TEXTS,
             ),
             "jensen-shannon/1-synonym": _shift(
                 0.02, 0.05, "substituting one word by a synonym shifts the {noun} by {value}"

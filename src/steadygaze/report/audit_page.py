@@ -35,6 +35,7 @@ from steadygaze.results.formatting import (
 )
 from steadygaze.results.highlight import legend
 from steadygaze.results.model_card import summary_paragraph
+from steadygaze.results.note import Note
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, Shift, Verdict
 
@@ -431,14 +432,16 @@ def _anchor(name: str) -> str:
 
 def _absent(report: Report) -> list[tuple[str, list[str]]]:
     """Reason -> measures that do not apply."""
-    reasons: dict[str, dict[str, None]] = {}
-    for row in report.rows:
-        if math.isnan(row.value):
-            reasons.setdefault(_capital(row.note or "no reason is known"), {})[
-                f"{row.measure} ({explainer_name(row)})"
-            ] = None
-    return [(why, list(measures)) for why, measures in reasons.items()]
+    rows: dict[Note | None, list[Row]] = {}
+    for row in (row for row in report.rows if math.isnan(row.value)):
+        rows.setdefault(row.absent, []).append(row)
+    return [(_reason(group[0]), [*dict.fromkeys(map(_measured, group))]) for group in rows.values()]
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _reason(row: Row) -> str:
+    text = row.note or "no reason is known"
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _measured(row: Row) -> str:
+    return f"{row.measure} ({explainer_name(row)})"

@@ -10,6 +10,7 @@ A template has fields of its note, in these formats beside those of Python:
     {command:command}  the words of a command, as code
 """
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +19,12 @@ from typing import Any
 
 from steadygaze.core.capabilities import MISSING_CAPABILITY
 from steadygaze.core.errors import one_line
-from steadygaze.core.rounding import percent
+from steadygaze.core.rounding import percent, significant
 from steadygaze.results.advice import FEW_TEXTS, Advice, AdviceKind
 from steadygaze.results.evaluation import overlap_sentence
 from steadygaze.results.formatting import ICONS, count_text, measure_noun, number, short_number
 from steadygaze.results.note import Note, NoteCode
+from steadygaze.results.policy import Op
 from steadygaze.results.row import Answer, Caveat, Row, Verdict
 
 Fields = Mapping[str, Any]
@@ -271,6 +273,56 @@ def _not_more_texts(fields: Fields) -> str:
     )
 
 
+OP_NAMES: dict[Op, str] = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than", "==": "exactly"}
+
+
+def _because(text: str, why: str) -> str:
+    return f"{text}: {why}" if why else f"{text}."
+
+
+def _required_measure(fields: Fields) -> str:
+    measure, text = fields["measure"], f"{fields['measure']} was required and was not measured"
+    if fields["explainers"]:
+        of = fields["explainer"] or "this explanation"
+        text = f"{measure} was not measured of {of}, only of {', '.join(fields['explainers'])}"
+    elif fields["related"]:
+        text += f"; there are {', '.join(fields['related'])}"
+    return _because(text, fields["why"])
+
+
+def _required_score(fields: Fields) -> str:
+    name = fields["measure"] + (f" of {fields['explainer']}" if fields["explainer"] is not None else "")
+    limit, ends = f"{OP_NAMES[fields['op']]} {short_number(fields['limit'])} was required", fields["interval"]
+    if fields["value"] is None:
+        absent = fields["absent"]
+        state = "not defined" if absent is None else NOT_APPLICABLE.format(sentence(Note(**absent)))
+        return _because(f"{name}: {limit}, and it is {state}", fields["why"])
+    value = f"{name} is {_exact(fields['value'], fields['limit'])}"
+    if not fields["whole"]:
+        return _because(f"{value}; {limit}", fields["why"])
+    if ends is None:
+        return _because(f"{value} and has no interval; {limit} of the whole interval", fields["why"])
+    low, high = (_exact(math.nan if end is None else end, fields["limit"]) for end in ends)
+    return _because(f"{value}, its 95 % interval {low} to {high}; {limit} of the whole interval", fields["why"])
+
+
+def _exact(value: float, limit: float) -> str:
+    """Use enough digits to show on which side of the limit a value is.
+
+    >>> _exact(0.0500004, 0.05), _exact(0.061234, 0.05)
+    ('0.0500004', '0.0612')
+    """
+    texts = (significant(float(value), digits) for digits in range(3, 18))
+    return next((text for text in texts if float(text) != limit or value == limit), repr(value)).replace("-", "−")
+
+
+def _required_answer(fields: Fields) -> str:
+    answers = " or ".join(repr(answer) for answer in fields["answers"])
+    reasons = _capital(_joined([Note(**reason) for reason in fields["reasons"]]))
+    text = f"{fields['title']}: the answer is {fields['answer']!r}; {answers} was required ({reasons})"
+    return _because(text, fields["why"])
+
+
 OF_EACH_CLASS = "at least {least} texts of each of two predicted classes"
 TEXTS_NEEDED = "a verdict needs at least {least}"
 TRAIN = "train a classifier with {}: {{command:command}}"
@@ -391,6 +443,10 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.OUT_OF_REACH: _out_of_reach,
     NoteCode.SCORE: _score,
     NoteCode.YES_NEEDS: _yes_needs,
+    # Unmet requirements
+    NoteCode.REQUIRED_ANSWER: _required_answer,
+    NoteCode.REQUIRED_MEASURE: _required_measure,
+    NoteCode.REQUIRED_SCORE: _required_score,
     # Notes of a report
     NoteCode.ARBITRARY_SELECTIONS: _arbitrary_selections,
     NoteCode.BELOW_BASELINE: _below_baseline,

@@ -155,7 +155,7 @@ def add_audit_to_card(page: str, report: Report, day: date) -> str:
 
 def _gate(gate: Gate) -> str:
     required = ", ".join(map(code, gate.requirements))
-    failures = "".join(f"- {_line(failure)}\n" for failure in gate.failures)
+    failures = "".join(f"- {_line(failure.sentence)}\n" for failure in gate.failures)
     return f"**Gate {_line(gate.summary)}** ({required}).\n\n{failures}{failures and chr(10)}"
 
 

@@ -78,6 +78,11 @@ class NoteCode(StrEnum):
     SCORE = "score"
     YES_NEEDS = "yes-needs"
 
+    # Unmet requirements
+    REQUIRED_ANSWER = "required-answer"
+    REQUIRED_MEASURE = "required-measure"
+    REQUIRED_SCORE = "required-score"
+
     # Notes of a report
     ARBITRARY_SELECTIONS = "arbitrary-selections"
     BELOW_BASELINE = "below-baseline"

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from steadygaze.core import __version__, arguments
 from steadygaze.core.errors import unknown
 from steadygaze.core.output_paths import GENERATOR
-from steadygaze.core.rounding import significant
 from steadygaze.results.data_frame import data_frame
 from steadygaze.results.evaluation import Evaluation
 from steadygaze.results.explanation import Explanations
-from steadygaze.results.formatting import explainer_name, short_number
+from steadygaze.results.formatting import explainer_name
 from steadygaze.results.health import HEALTHY, Health
-from steadygaze.results.note import Note
+from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
 from steadygaze.results.report_file import read_file as read_report_file
@@ -40,6 +39,7 @@ from steadygaze.results.row import (
     Shift,
     Verdict,
     json_values,
+    plain,
 )
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class Report(SavedResult):
         required += [f"{rule.name}: {' or '.join(rule.answers)}" for rule in policy.verdicts]
         failures = self.failing(policy)
         unmet = len({failure.required for failure in failures})
-        return replace(self, gate=Gate(tuple(required), unmet, tuple(map(str, failures))))
+        return replace(self, gate=Gate(tuple(required), unmet, tuple(failure.reason for failure in failures)))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as values for JSON.
@@ -281,11 +281,11 @@ class Report(SavedResult):
             "properties": [json_values(asdict(item)) for item in self.properties],
             "probes": dict(self.probes),
             "sections": dict(self.sections),
-            "notes": [note.to_dict() for note in self.notes],
+            "notes": [item.to_dict() for item in self.notes],
             "command": list(self.command),
             "versions": dict(self.versions),
             "date": self.date,
-            "gate": None if self.gate is None else json_values(asdict(self.gate)),
+            "gate": None if self.gate is None else self.gate.to_dict(),
             "evaluation": None if self.evaluation is None else self.evaluation.to_dict(),
             "explanations": [explanation.to_dict() for explanation in self.explanations],
         }
@@ -394,7 +394,6 @@ OPERATORS: dict[Op, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "==": operator.eq,
 }
-OP_NAMES: dict[Op, str] = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than", "==": "exactly"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,9 +402,15 @@ class Failure:
 
     required: str
     """The requirement: jensen-shannon/noise<=0.02, or a verdict."""
-    sentence: str
+    reason: Note
+    """How it fails."""
     signature: str = ""
     """Signature of the row that fails, if there is one."""
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words."""
+        return self.reason.sentence
 
     def __str__(self) -> str:
         return self.sentence
@@ -423,46 +428,57 @@ def _measured(report: Report, required: Requirement) -> Iterator[Failure]:
         raise unknown("measure", required.measure, measures | report.measures.keys())
     rows = report.find_all(required.measure, required.explainer)
     if not rows:
-        yield Failure(str(required), _because(_missing(report, required), required.why))
+        yield Failure(str(required), _missing(report, required))
     for row in rows:
         if (fault := _fault(row, required)) is not None:
-            yield Failure(str(required), _because(fault, required.why), row.signature)
+            yield Failure(str(required), fault, row.signature)
 
 
-def _missing(report: Report, required: Requirement) -> str:
-    of = required.explainer or report.facts.get("explanation", "this explanation")
+def _missing(report: Report, required: Requirement) -> Note:
     explainers = [explainer_name(row) for row in report.rows if row.measure == required.measure]
-    if explainers:
-        return f"{required.measure} was not measured of {of}, only of {', '.join(dict.fromkeys(explainers))}"
-    related = dict.fromkeys(row.measure for row in report.rows if row.key.measure == required.key.measure)
-    hint = f"; there are {', '.join(related)}" if related else ""
-    return f"{required.measure} was required and was not measured{hint}"
+    related = [row.measure for row in report.rows if row.key.measure == required.key.measure]
+    return note(
+        NoteCode.REQUIRED_MEASURE,
+        measure=required.measure,
+        why=required.why,
+        explainer=required.explainer or report.facts.get("explanation"),
+        explainers=[*dict.fromkeys(explainers)],
+        related=[*dict.fromkeys(related)],
+    )
 
 
-def _fault(row: Row, required: Requirement) -> str | None:
+def _fault(row: Row, required: Requirement) -> Note | None:
     """Describe why a row fails; None if it passes."""
-    of = f" of {row.settings['explainer']}" if "explainer" in row.settings else ""
-    limit = f"{OP_NAMES[required.op]} {short_number(required.limit)} was required"
-    if math.isnan(row.value):
-        return f"{row.measure}{of}: {limit}, and it is {row.note or 'not defined'}"
-    passes, value = OPERATORS[required.op], f"{row.measure}{of} is {_exact(row.value, required.limit)}"
-    if not required.interval:
-        return None if passes(row.value, required.limit) else f"{value}; {limit}"
-    if row.interval is None:
-        return f"{value} and has no interval; {limit} of the whole interval"
-    if all(passes(end, required.limit) for end in (row.value, *row.interval)):
+    passes, ends = OPERATORS[required.op], row.interval or (math.nan, math.nan)
+    values = (row.value, *ends) if required.interval else (row.value,)
+    if all(passes(value, required.limit) for value in values):
         return None
-    ends = " to ".join(_exact(end, required.limit) for end in row.interval)
-    return f"{value}, its 95 % interval {ends}; {limit} of the whole interval"
+    return note(
+        NoteCode.REQUIRED_SCORE,
+        measure=row.measure,
+        explainer=row.settings.get("explainer"),
+        value=plain(row.value),
+        interval=None if row.interval is None else list(map(plain, row.interval)),
+        op=required.op,
+        limit=required.limit,
+        whole=required.interval,
+        absent=row.absent,
+        why=required.why,
+    )
 
 
 def _answered(report: Report, required: VerdictRequirement) -> Iterator[Failure]:
     verdict = _verdict(report, required.name)
     if verdict.answer not in required.answers:
-        answers = " or ".join(repr(answer) for answer in required.answers)
-        reason = verdict.why.rstrip(".")
-        sentence = f"{verdict.title}: the answer is {verdict.answer!r}; {answers} was required ({reason})"
-        yield Failure(verdict.title, _because(sentence, required.why))
+        reason = note(
+            NoteCode.REQUIRED_ANSWER,
+            title=verdict.title,
+            answer=verdict.answer,
+            answers=required.answers,
+            reasons=verdict.reasons,
+            why=required.why,
+        )
+        yield Failure(verdict.title, reason)
 
 
 def _verdict(report: Report, name: str) -> Verdict:
@@ -470,17 +486,3 @@ def _verdict(report: Report, name: str) -> Verdict:
         if name in (verdict.title, verdict.key):
             return verdict
     raise unknown("verdict", name, [v.title for v in report.verdicts] + [v.key for v in report.verdicts if v.key])
-
-
-def _because(sentence: str, reason: str) -> str:
-    return f"{sentence}: {reason}" if reason else f"{sentence}."
-
-
-def _exact(value: float, limit: float) -> str:
-    """Use enough digits to show on which side of the limit a value is.
-
-    >>> _exact(0.0500004, 0.05), _exact(0.061234, 0.05)
-    ('0.0500004', '0.0612')
-    """
-    texts = (significant(value, digits) for digits in range(3, 18))
-    return next((text for text in texts if float(text) != limit or value == limit), repr(value)).replace("-", "−")

@@ -15,7 +15,7 @@ from steadygaze.core.untrusted_files import decode, parse_json, read_bytes
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.note import Note
-from steadygaze.results.row import SCHEMA, Row, Shift
+from steadygaze.results.row import SCHEMA, Row, Shift, Verdict
 
 R = TypeVar("R")
 """Report, which imports this module."""
@@ -50,11 +50,12 @@ def read(kind: type[R], values: Any) -> R:
         report: Any = _adapter(cast(Any, kind)).validate_python(content)
     except ValidationError as error:
         raise UserError(_sentence(error)) from None
-    for number, verdict in enumerate(report.verdicts):
+    failures = () if report.gate is None else report.gate.failures
+    for part, findings in (("verdicts", report.verdicts), ("gate", failures)):
         try:
-            _ = verdict.reason
+            _ = [finding.reason if isinstance(finding, Verdict) else finding.sentence for finding in findings]
         except (KeyError, ValueError, TypeError, AttributeError, IndexError):
-            raise UserError(f"verdicts.{number}: a reason or an advice has not the fields of its code") from None
+            raise UserError(f"{part}: a note or an advice has not the fields of its code") from None
     explanations = Explanations(map(_with_label, report.explanations))
     report = replace(report, shifts=tuple(map(_with_labels, report.shifts)), explanations=explanations)
     if report.evaluation is not None:

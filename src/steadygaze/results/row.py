@@ -311,8 +311,13 @@ class Gate:
     requirements: tuple[str, ...]
     unmet: int = 0
     """Number of unmet requirements."""
-    failures: tuple[str, ...] = ()
-    """One sentence per failing row; a requirement can fail for several rows."""
+    failures: tuple[Note, ...] = ()
+    """One note per failing row; a requirement can fail for several rows."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as values for JSON."""
+        failures = [failure.to_dict() for failure in self.failures]
+        return {"requirements": list(self.requirements), "unmet": self.unmet, "failures": failures}
 
     @property
     def summary(self) -> str:

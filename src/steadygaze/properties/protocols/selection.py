@@ -153,7 +153,7 @@ GAP_THRESHOLD = Threshold(
     MARGIN,
     2 * MARGIN,
     "a network trained on the selections recovers the label {size} {more} often than an independent reader",
-    note=NoteCode.EXEMPT_TEXTS,
+    remark=NoteCode.EXEMPT_TEXTS,
     advice=Advice(AdviceKind.MITIGATION),
 )
 """Thresholds of the leakage gap."""

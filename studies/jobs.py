@@ -6,7 +6,6 @@ fail, the others still run, and the script exits with an error that names them.
 `python -m studies records DIR/records | gzip -9n > studies/records/NAME-COMMIT.jsonl.gz` joins the records.
 """
 
-import argparse
 import dataclasses
 import json
 import pickle
@@ -40,16 +39,8 @@ class JobOptions:
     only: str = dataclasses.field(default="", metadata={"help": "jobs whose names this matches"})
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """The same for the scripts of bench/."""
-    parser.add_argument("--out", type=Path, help="folder of the records")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--workers", type=int, default=1, help="processes")
-    parser.add_argument("--only", default="", help="jobs whose names this matches")
-
-
 def run(
-    options: JobOptions | argparse.Namespace,
+    options: JobOptions,
     plan: Callable[[], list[Any]],
     run_job: RunJob,
     rounds: int = 1,

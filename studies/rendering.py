@@ -7,6 +7,7 @@
 {{ number("shift") | scientific }}                       8 × 10⁻⁶
 {{ numbers("loss.*.default") | span }}                   0.001 to 0.013: of all numbers whose names match
 {{ numbers("loss.*.default") | length | in_words }}      seven
+{{ each("*.seat.shift", places) | changes }}             −5…−17: ratios of the named places, as changes in %
 {{ number("f1.a2r", study="movies") | decimals(1) }}     a number of another study
 {{ claim(lower | length == 7, "seven are lower") }}      nothing; an error if a sentence of the page no longer holds
 {{ data_table("stability.csv", "All results") }}         a link, which the site shows as a table to sort and filter
@@ -15,6 +16,7 @@
 import re
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
+from statistics import mean
 from typing import Any, SupportsFloat
 
 import jinja2
@@ -43,12 +45,21 @@ def render(template: str, study: str, read: Read) -> str:
             raise KeyError(f"the study {study!r} has no number like {pattern!r}")
         return matches
 
+    def each(pattern: str, values: Iterable[str], study: str = study) -> list[Number]:
+        return [number(pattern.replace("*", value), study=study) for value in values]
+
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False, trim_blocks=True
     )
     environment.filters |= {function.__name__: function for function in FILTERS}
     environment.tests["excluding_zero"] = excludes_zero
-    environment.globals |= {"number": number, "numbers": numbers, "claim": claim, "data_table": data_table}
+    environment.globals |= {
+        "number": number,
+        "numbers": numbers,
+        "each": each,
+        "claim": claim,
+        "data_table": data_table,
+    }
     return environment.from_string(template).render()
 
 
@@ -112,6 +123,35 @@ def span(values: Iterable[SupportsFloat], digits: int = 3, sign: str = "", scale
     return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
+def change(ratio: SupportsFloat, digits: int = 0) -> str:
+    """A ratio as a change in %, without the sign of %.
+
+    >>> change(0.39), change(1.16), change(0.999)
+    ('−61', '+16', '0')
+    """
+    return decimals(100 * (float(ratio) - 1), digits, "+")
+
+
+def changes(ratios: Iterable[SupportsFloat]) -> str:
+    """Ratios as changes in %, from the smallest effect to the largest.
+
+    >>> changes([0.47, 0.31, 0.42]), changes([0.4, 1.16]), changes([0.5, 0.5])
+    ('−53…−69', '+16…−60', '−50')
+    """
+    known = sorted(map(float, ratios))
+    texts = [change(ratio) for ratio in (known if mean(known) >= 1 else known[::-1])]
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]}…{texts[-1]}"
+
+
+def spread(values: Iterable[SupportsFloat], digits: int = 3, sign: str = "+") -> str:
+    """The smallest and the largest difference.
+
+    >>> spread([0.02, -0.01])
+    '−0.010…+0.020'
+    """
+    return span(values, digits, sign).replace(" to ", "…")
+
+
 def in_words(count: SupportsFloat) -> str:
     """A count up to twelve as a word."""
     return WORDS[int(float(count))] if float(count) < len(WORDS) else decimals(count, 0)
@@ -144,5 +184,8 @@ FILTERS: tuple[Callable[..., Any], ...] = (
     interval,
     with_interval,
     span,
+    change,
+    changes,
+    spread,
     in_words,
 )

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,17 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.enable()
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Scripts of bench/ can be imported, and are forgotten after the test."""
-    folder = ROOT / "bench"
-    monkeypatch.syspath_prepend(str(folder))
-    before = set(sys.modules)
-    yield
-    for name in {file.stem for file in folder.glob("*.py")} & set(sys.modules) - before:
-        del sys.modules[name]
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,7 @@ def test_the_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
         assert f"steadygaze/serve/static/{wanted.name}" in names
     assert not [name for name in names if "axe" in Path(name).name]
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert not [name for name in names if name.startswith(("tests", "bench", "docs", "studies", "timings"))]
+    assert not [name for name in names if name.startswith(("tests", "docs", "studies", "timings"))]
 
 
 def test_the_wheel_needs_no_plotting_library_and_no_reference_implementation(wheel: Path) -> None:

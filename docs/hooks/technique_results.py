@@ -1,11 +1,12 @@
-"""Results of the techniques: from the records of the stability study, or from the tables of docs/results."""
+"""Results of the techniques: from the numbers of the stability study, or from the tables of docs/results."""
 
-import sys
 from pathlib import Path
 
 from scipy.stats import t
 
 from markdown_text import table
+from studies.numbers import Numbers, read_numbers
+from studies.rendering import changes, spread
 
 STABILITY = {
     "synonym-augmentation": ("synonym-augmentation",),
@@ -21,22 +22,23 @@ STABILITY = {
 """Technique -> its rows in the table of three data sets."""
 PAIRED = ("seat", "anchored")
 """Techniques that start from a vanilla model of the study: each is compared with that model."""
-NOISE = "vanilla, seeds 0–4"
+NOISE = "vanilla-seeds-0-4"
 """The row of five of the vanilla models that others are compared with."""
+PLACES = ("sst2", "rt", "emotion")
 EFFECTS = {
-    "label flips, three synonyms of the training table": "label-flip/3-synonyms",
-    "label flips, three held-out synonyms": "label-flip/3-held-out",
-    "top-7 words lost, training table": "top-k-lost/3-synonyms",
-    "top-7 words lost, held-out": "top-k-lost/3-held-out",
-    "Kendall's τ, training table": "kendall/3-synonyms",
-    "Kendall's τ, held-out": "kendall/3-held-out",
-    "shift (JSD), training table": "jensen-shannon/3-synonyms",
-    "shift (JSD), held-out": "jensen-shannon/3-held-out",
-    "shift (JSD), PGD on the word vectors": "jensen-shannon/pgd-attention",
+    "label flips, three synonyms of the training table": "label-flip.3-synonyms",
+    "label flips, three held-out synonyms": "label-flip.3-held-out",
+    "top-7 words lost, training table": "top-k-lost.3-synonyms",
+    "top-7 words lost, held-out": "top-k-lost.3-held-out",
+    "Kendall's τ, training table": "kendall.3-synonyms",
+    "Kendall's τ, held-out": "kendall.3-held-out",
+    "shift (JSD), training table": "jensen-shannon.3-synonyms",
+    "shift (JSD), held-out": "jensen-shannon.3-held-out",
+    "shift (JSD), PGD on the word vectors": "jensen-shannon.pgd-attention",
     "macro-F1": "macro-f1",
 }
-DIFFERENCES = {"kendall": "+.2f", "macro-f1": "+.3f"}
-"""Measures that are subtracted instead of divided, and their form."""
+DIFFERENCES = {"kendall": 2, "macro-f1": 3}
+"""Measures that are subtracted instead of divided, and their decimals."""
 RATIONALES = {
     "rnp": ("RNP, REINFORCE", "RNP, straight-through"),
     "three-player": ("3PLAYER",),
@@ -87,34 +89,26 @@ def _stability(names: tuple[str, ...], is_paired: bool, root: Path) -> str:
             (*names, NOISE),
             f"{text} The last column has five of these vanilla models: the noise of five seeds.",
         )
-    lines = [(effect, *(_range(name, key, is_paired, root) for name in names)) for effect, key in EFFECTS.items()]
+    numbers = read_numbers(root / "studies" / "stability" / "numbers.json")
+    lines = [(effect, *(_range(name, key, is_paired, numbers) for name in names)) for effect, key in EFFECTS.items()]
     study = (
         "[Stability of attention](../results/stability.md#techniques) has the study, with hate speech and WordNet.\n"
     )
     return f"{text}\n\n{table(('effect', *map(_named, names)), lines)}\n{study}"
 
 
-def _range(name: str, key: str, is_paired: bool, root: Path) -> str:
+def _range(name: str, key: str, is_paired: bool, numbers: Numbers) -> str:
     """The smallest and the largest effect of the data sets."""
-    if str(root / "bench") not in sys.path:
-        sys.path.append(str(root / "bench"))
-    import stability_effects
-    import stability_table
-    from studies.stability import statistics
-
-    compare = stability_table.compare_with_start if is_paired else stability_table.compare_with_vanilla
-    form = DIFFERENCES.get(key.partition("/")[0], "")
-    kinds = ("paired_difference", "paired") if is_paired else ("difference", "ratio")
-    statistic = getattr(statistics, kinds[0 if form else 1])
-    rows = stability_table.with_first_seeds(stability_effects.rows())
-    found = [compare(statistic, rows, name, key, [setting]).value for setting in stability_effects.MAIN_SETTINGS]
-    text = stability_effects.difference_span(found, form) if form else stability_effects.span(found) + " %"
+    prefix = "own-start." if is_paired else ""
+    effects = [numbers[f"{prefix}{place}.{name}.{key}"] for place in PLACES]
+    digits = DIFFERENCES.get(key.partition(".")[0])
+    text = f"{changes(effects)} %" if digits is None else spread(effects, digits)
     return text.replace("…", " to ")
 
 
 def _named(row: str) -> str:
     suffix = ", settings selected by macro-F1" if row.endswith("-by-f1") else ""
-    return NOISE if row == NOISE else f"`{row.removesuffix('-by-f1')}`{suffix}"
+    return "vanilla, seeds 0–4" if row == NOISE else f"`{row.removesuffix('-by-f1')}`{suffix}"
 
 
 def _rationales(name: str, page: str) -> str:

@@ -1,4 +1,4 @@
-"""The models that bench/default_explainer.py explains: three loaders, single texts and pairs, on five corpora.
+"""The models that the study explains: three loaders, single texts and pairs, on five corpora.
 
 A MiniLM is fine-tuned for two epochs of at most 8,000 texts, as a Hugging Face folder and as a TextClassifier.
 """

@@ -5,11 +5,9 @@ Run `make demo` first, then `python -m studies.figures concepts runs/demo docs/f
     faithfulness.svg    probability of the predicted class as words are deleted, by attention and at random
     plausibility.svg    one review: attention of the vanilla model, and the words that decide the label
     leakage.svg         fidelity and accuracy of the independent reader: studies/records/independent_reader.jsonl
-    collapse.svg        shift under three synonyms and normalized entropy: docs/results/stability-tables.md
+    collapse.svg        shift under three synonyms and normalized entropy: the stability study, four data sets
 """
 
-import itertools
-import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -24,11 +22,15 @@ from steadygaze.core.types import Example
 from steadygaze.results.explanation import Explanation
 from studies.figures.attention_picture import CHARACTER, COLUMN, HIGHLIGHT, INK, LINE, MARGIN, column, svg
 from studies.figures.style import COLORS, GRAY, GRID, PAPER
+from studies.stability.comparison import compare, rows_of, with_first_seeds
+from studies.stability.plan import SETTINGS
+from studies.stability.records import study_records
 from studies.tables import read_records
 
 ROOT = Path(__file__).parents[2]
 TEXTS, SHARES = 100, (0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 WIDTH, HEIGHT = 480, 300
+MEASURES = ("normalized-entropy", "jensen-shannon/3-synonyms")
 ROWS = {
     "vanilla, seeds 0–4": "vanilla",
     "tempered-1.5": "vanilla, scores divided by 1.5",
@@ -134,15 +136,11 @@ def leakage() -> alt.LayerChart:
 
 
 def collapse() -> alt.LayerChart:
-    page = (ROOT / "docs" / "results" / "stability-tables.md").read_text(encoding="utf-8")
-    lines = page[page.index("## All settings, against vanilla") :].splitlines()[2:]
-    header = [cell.strip() for cell in lines[0].strip("|").split("|")]
-    rows = []
-    for line in itertools.takewhile(lambda line: line.startswith("|"), lines[2:]):
-        cells = dict(zip(header, (cell.strip() for cell in line.strip("|").split("|")), strict=True))
-        if cells.get("technique") in ROWS:
-            entropy, shift = cells["normalized entropy (difference)"], cells["JSD 3 syn"]
-            rows.append({"model": ROWS[cells["technique"]], "entropy": first(entropy), "shift": first(shift)})
+    models, rows = with_first_seeds(rows_of(study_records())), []
+    for row, label in ROWS.items():
+        entropy, shift = (compare(models, row, measure, list(SETTINGS)) for measure in MEASURES)
+        assert entropy is not None and shift is not None, f"the records lack measures of {row}"  # noqa: PT018
+        rows.append({"model": label, "entropy": round(entropy.value, 3), "shift": round(shift.value, 2)})
     frame = pd.DataFrame(rows)
     frame["kind"] = np.where(frame["model"].str.startswith("vanilla"), "vanilla", "technique")
     base = alt.Chart(frame).encode(
@@ -164,10 +162,6 @@ def collapse() -> alt.LayerChart:
     labels = right.encode(text="model:N", color=color) + left.encode(text="model:N", color=color)
     chart: alt.LayerChart = curve + base.mark_point(filled=True, size=60).encode(color=color) + labels
     return chart
-
-
-def first(cell: str) -> float:
-    return float(re.findall(r"[-+]?\d+\.\d+", cell)[0])
 
 
 def save(chart: alt.LayerChart, path: Path) -> None:

@@ -5,7 +5,6 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -14,30 +13,18 @@ import vl_convert
 from studies.figures.leakage import image_fills, leakage_fidelity
 from studies.figures.papers import published_epsilon, published_kitada, published_seat, published_seat_seeds
 from studies.figures.rationales import interlocking, movie_rationales, rationales
+from studies.figures.stability import stability_accuracy, stability_forest
 from studies.figures.style import GRAY, GRID, INK, PAPER, ROOT, Chart
 from studies.figures.synonyms import synonym_flips
 from studies.figures.text_sizes import long_texts, small_data
 
-
-def _of_bench(name: str) -> Callable[[], Chart]:
-    """A plot of the stability study, whose page is still made in bench/."""
-
-    def chart() -> Chart:
-        sys.path.insert(0, str(ROOT / "bench"))
-        drawn: Chart = getattr(import_module("stability_plots"), name)()
-        sys.path.remove(str(ROOT / "bench"))
-        return drawn
-
-    return chart
-
-
 PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
     "stability-forest": (
-        _of_bench("stability_forest"),
+        stability_forest,
         "Forest plot of label flips and lost top words relative to vanilla, by technique.",
     ),
     "stability-accuracy": (
-        _of_bench("stability_accuracy"),
+        stability_accuracy,
         "Shift of attention against macro-F1; larger points cost more.",
     ),
     "synonym-flips": (synonym_flips, "Label flips under three substitutions, by technique and synonym groups."),

@@ -12,6 +12,7 @@ No table has a function word or a negation on either side of a pair.  The WordNe
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from steadygaze.data.substitutable_pairs import FUNCTION_WORDS
@@ -121,17 +122,23 @@ def write(file: Path, table: Table) -> None:
     pyarrow.parquet.write_table(pyarrow.table(columns), file, compression="zstd")
 
 
-def run(table: Path, wordnet: Path, out: Path) -> None:
-    """Split a table of synonyms, and make one of the WordNet database (/usr/share/wordnet)."""
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    table: Path = field(metadata={"help": "table of synonyms"})
+    wordnet: Path = field(metadata={"help": "folder of the WordNet database, such as /usr/share/wordnet"})
+    out: Path = field(metadata={"help": "folder of the three tables"})
+
+
+def run(options: Options) -> None:
     from steadygaze.data.synonym_tables import read_synonyms
 
-    out.mkdir(parents=True, exist_ok=True)
-    training, held_out = split(content(read_synonyms(table, folded=True)))
+    options.out.mkdir(parents=True, exist_ok=True)
+    training, held_out = split(content(read_synonyms(options.table, folded=True)))
     tables = {
         "training": training,
         "held-out": held_out,
-        "wordnet": without(content(read_wordnet(wordnet)), training),
+        "wordnet": without(content(read_wordnet(options.wordnet)), training),
     }
     for name, rows in tables.items():
-        write(out / f"{name}.parquet", rows)
+        write(options.out / f"{name}.parquet", rows)
         print(f"{name}: {len(rows):,} words, {sum(map(len, rows.values())):,} synonyms")

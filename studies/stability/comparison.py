@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from studies.stability.plan import SEEDS
 from studies.stability.records import Record
-from studies.stability.statistics import Estimate, Values
+from studies.stability.statistics import Estimate, Values, difference, paired, paired_difference, ratio
 
 PROBES = {
     "noise": "noise",
@@ -65,3 +65,27 @@ def compare_with_start(
     own = {s: {seed: rows["vanilla"][s][seed] for seed in runs[s]} for s in runs}
     ours, plain = values(runs, key, runs), values(own, key, runs)
     return statistic(ours, plain) if ours and plain else None
+
+
+DIFFERENCES = ("macro-f1", "sufficiency", "pearson", "normalized-entropy", "kendall", "top-k-overlap")
+"""Measures that are subtracted; others are divided."""
+
+
+def is_difference(measure: str) -> bool:
+    return measure.partition("/")[0] in DIFFERENCES
+
+
+def compare(
+    rows: Rows,
+    row: str,
+    measure: str,
+    settings: list[str],
+    own_start: bool = False,
+    statistic: Statistic | None = None,
+) -> Estimate | None:
+    """A ratio or a difference: to all vanilla models, or to those that the row's models start from."""
+    if own_start:
+        own = paired_difference if is_difference(measure) else paired
+        return compare_with_start(statistic or own, rows, row, measure, settings)
+    unpaired = difference if is_difference(measure) else ratio
+    return compare_with_vanilla(statistic or unpaired, rows, row, measure, settings)

@@ -75,6 +75,28 @@ PART_ABLATIONS: dict[str, dict[str, Any]] = {
 }
 TEMPERATURES = (1.5, 2.0, 3.0)
 """Vanilla models whose attention scores are divided by these after training: flatter weights, the same order."""
+NOT_TRAINED = ("tempered-", "ensemble")
+"""Rows without models of their own."""
+COSTS = {
+    "vanilla-groups": 1,
+    "consensus": 8,
+    "consensus-groups": 8,
+    "consensus-word-at": 13,
+    "anchored": 3.6,
+    "word-at": 2,
+    "word-at-groups": 2,
+    "synonym-augmentation": 2,
+    "ensemble": 5,
+    "word-iat-by-f1": 2.1,
+    "attention-rp-by-f1": 1.25,
+    "attention-at-by-f1": 1.28,
+    "attention-iat-word-by-f1": 1.25,
+    "seat-joint-kl": 2.3,
+    "grouped-word-at": 2,
+    "long-student": 4.9,
+    "two-teachers": 3.6,
+}
+"""Row -> training cost in vanilla runs: the section Cost of each technique's docstring, references included."""
 STARTS_FROM_VANILLA = ("seat-", "anchored", "tempered-")
 """Rows whose model of seed s starts from the vanilla model of seed s."""
 GROUPS = "-groups"
@@ -125,7 +147,7 @@ class ModelGroup:
 
     @property
     def is_trained(self) -> bool:
-        return not (self.source or self.row == "ensemble" or self.temperature)
+        return not self.source and not self.row.startswith(NOT_TRAINED)
 
     @property
     def reads_teachers(self) -> bool:

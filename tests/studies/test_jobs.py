@@ -1,6 +1,5 @@
 """Jobs of studies: killed and failed jobs run again, finished ones do not; and what is planned."""
 
-import argparse
 import json
 import os
 import subprocess
@@ -25,8 +24,8 @@ class Job:
     id: str
 
 
-def options_of(out: Path, **more: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"out": out, "workers": 1, "only": "", "device": "cpu", **more})
+def options_of(out: Path, **more: Any) -> jobs.JobOptions:
+    return jobs.JobOptions(out=out, **more)
 
 
 def left(out: Path) -> None:
@@ -70,7 +69,7 @@ def test_several_workers_run_the_jobs_of_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     out = tmp_path / "out"
-    command = [sys.executable, str(script), "--out", str(out), "--workers", "2"]
+    command = [sys.executable, str(script), str(out)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
     subprocess.run(command, check=True, env=environment, timeout=120)
     results = [json.loads(file.read_text()) for file in (out / "records").glob("*.json")]
@@ -81,9 +80,9 @@ def test_several_workers_run_the_jobs_of_a_script(tmp_path: Path) -> None:
 
 
 SCRIPT = """
-import argparse, os, time
+import os, sys, time
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from studies import jobs
 
 @dataclass(frozen=True)
@@ -101,9 +100,8 @@ class Study:
         return {"process": os.getpid(), "reads": self.reads}
 
 def main():
-    parser = argparse.ArgumentParser()
-    jobs.options(parser)
-    jobs.run(parser.parse_args(), lambda: [Job(n) for n in range(6)], Study().do)
+    options = jobs.JobOptions(out=Path(sys.argv[1]), workers=2)
+    jobs.run(options, lambda: [Job(n) for n in range(6)], Study().do)
 
 if __name__ == "__main__":
     import script

@@ -25,7 +25,7 @@ def test_the_plot_shows_the_data_of_the_records(name: str) -> None:
     drawn = (FIGURES / f"{name}.svg").read_text(encoding="utf-8")
     make, title = results.PLOTS[name]
     result = re.findall(r"<title>(.+?)</title><metadata>(\w{64})</metadata>", drawn)
-    message = "run python bench/result_results.py docs/figures/results"
+    message = "run python -m studies.figures results"
     assert result == [(title, results.fingerprint(make()))], message
 
 

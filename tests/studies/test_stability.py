@@ -1,20 +1,23 @@
 """The stability study: its statistics by hand, its plan, its synonym tables, and its models."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import ttest_1samp, ttest_ind
 
 from contract.tiny import assert_close, batch, classifier, split
 from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, NEGATIONS
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
+from steadygaze.study.seed_statistics import holm
 from steadygaze.techniques import TECHNIQUES
 from studies.held_out_synonyms import run as synonyms
-from studies.stability import plan, probe, run, statistics
+from studies.stability import data, plan, probe, run, statistics, table
 from studies.stability.comparison import (
     FIRST_SEEDS,
     compare_with_start,
@@ -23,10 +26,12 @@ from studies.stability.comparison import (
     with_first_seeds,
 )
 from studies.stability.ensemble import Ensemble
+from studies.stability.flatness import tempered_log_ratio
 from studies.stability.models import Study, without_groups
 from studies.stability.plan import ModelGroup
 from studies.stability.records import SELECTION, read, study_records
 from studies.stability_coverage.run import coverage
+from studies.study import STUDIES
 
 # Statistics
 
@@ -49,8 +54,6 @@ def test_difference_is_the_mean_over_settings_of_the_difference_of_means() -> No
 
 def test_the_interval_and_p_of_a_difference_are_those_of_welch_s_test() -> None:
     """One setting: scipy's test.  A ratio: the delta method, var(ln x̄) = var(x) / (n x̄²)."""
-    from scipy.stats import ttest_ind
-
     rng = np.random.default_rng(1)
     ours, plain = rng.normal(2, 0.5, 5), rng.normal(1.5, 0.2, 25)
     result, test = statistics.difference({"a": ours}, {"a": plain}), ttest_ind(ours, plain, equal_var=False)
@@ -112,8 +115,6 @@ def test_paired_ratio_by_hand() -> None:
 
 def test_paired_interval_is_student_s_and_welch_s() -> None:
     """One setting: the t interval of the mean.  Two: half of Welch's interval of mean(a) − mean(−b)."""
-    from scipy.stats import ttest_1samp, ttest_ind
-
     rng = np.random.default_rng(1)
     a, b, plain = rng.normal(2, 0.5, 5), rng.normal(1, 2.0, 7), {"a": np.ones(5), "b": np.zeros(7)}
     test = ttest_1samp(a - 1, 0)
@@ -307,15 +308,15 @@ def test_a_model_with_groups_is_probed_with_the_ids_of_a_model_without() -> None
     grouped, plain = (clf.stored_ for clf in fitted)
     before = inference.split_outputs(grouped.model, grouped.data(texts[:4], None))
     probed = without_groups(grouped, plain.tokenizer.vocabulary)
-    data = probed.data(texts[:4], None)
-    after = inference.split_outputs(probed.model, data)
+    inputs = probed.data(texts[:4], None)
+    after = inference.split_outputs(probed.model, inputs)
     assert torch.equal(after.weights, before.weights)
     assert torch.equal(after.logits, before.logits)
     assert probed.tokenizer.vocabulary[: plain.tokenizer.size] == plain.tokenizer.vocabulary
-    same = plain.data(texts[:4], None).text.ids == data.text.ids
+    same = plain.data(texts[:4], None).text.ids == inputs.text.ids
     assert same.mean() > 0.8, "the ids of words that both know"
     other = probed.data(["a fine picture ."], None)
-    ids, other_ids = (torch.from_numpy(part.text.ids[: len(other.text.ids)]).long() for part in (data, other))
+    ids, other_ids = (torch.from_numpy(part.text.ids[: len(other.text.ids)]).long() for part in (inputs, other))
     assert not torch.equal(other_ids, ids)
     assert torch.equal(probed.model.encoder.embed(other_ids[None]), probed.model.encoder.embed(ids[None]))
     rewritten = inference.split_outputs(probed.model, other).weights[0]  # of another batch: see the contract of results
@@ -353,3 +354,42 @@ def test_seed_effects_have_a_row_and_cancel_against_the_own_start() -> None:
     own = compare_with_start(statistics.paired, rows, "seat-paper-kl", key, ["sst2-bilstm"])
     assert own is not None
     assert own[:3] == pytest.approx((1, 1, 1), abs=1e-3)
+
+
+# Numbers
+
+
+def test_flatness_of_a_model_that_starts_from_vanilla_is_measured_from_its_start() -> None:
+    """Scores / 2 is a point of the curve: flatness alone explains all of it."""
+    rows, key, row, setting = rows_of(study_records()), "jensen-shannon/noise", "tempered-2.0", "rt-bilstm"
+    own = compare_with_start(statistics.paired, rows, row, key, [setting])
+    assert own is not None
+    assert np.exp(tempered_log_ratio(rows, row, setting, key)) == pytest.approx(own.value)
+
+
+def test_hate_outside_its_prediction_intervals_is_counted() -> None:
+    numbers, outside = STUDIES["stability"].numbers, []
+    for row, kind, words in product(table.TECHNIQUES, table.KINDS, table.SUBSTITUTES):
+        low, high = numbers[f"prediction.{row}.{kind}.{words}"].interval or (0, 0)
+        outside.append(not low <= float(numbers[f"hate.{row}.{kind}.{words}"]) <= high)
+    counts = [numbers[f"hate-and-predictions.{name}"].value for name in ("outside", "all")]
+    assert counts == [sum(outside), len(outside)]
+
+
+def test_comparisons_of_a_data_set_are_corrected_for_their_number() -> None:
+    """Two techniques and two measures, so that each p is multiplied by up to 4."""
+    rng, measures = np.random.default_rng(0), ("macro-f1", "normalized-entropy")
+
+    def models(shift: float) -> dict[str, dict[int, dict[str, float]]]:
+        return {"a": {seed: {m: shift + rng.normal() for m in measures} for seed in range(5)}}
+
+    rows: Any = {"vanilla": models(0), "x": models(1), "y": models(2)}
+    lines = list(data.compared(rows, "a", ["a"], False, ["vanilla", "x", "y"], measures))
+    p = [
+        ttest_ind(*([run[m] for run in rows[row]["a"].values()] for row in (name, "vanilla")), equal_var=False).pvalue
+        for name in ("x", "y")
+        for m in measures
+    ]
+    assert [(line[1], line[3]) for line in lines] == [(row, m) for row in ("x", "y") for m in measures]
+    assert [float(line[-2]) for line in lines] == pytest.approx(holm(p), rel=1e-3)
+    assert max(np.divide(holm(p), p)) == pytest.approx(4)

@@ -1,83 +1,70 @@
 """Plots of docs/results/stability.md: flips and lost words by technique, and shift against macro-F1."""
 
-import re
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
-from stability_page import LABELS
 from studies.figures.style import COLORS, GRAY, INK, Chart, once, panels, rounded
-from studies.stability.comparison import Rows, compare_with_vanilla, rows_of, with_first_seeds
-from studies.stability.plan import MAIN_SETTINGS
-from studies.stability.records import study_records
-from studies.stability.statistics import difference, ratio
+from studies.stability.plan import COSTS
+from studies.study import STUDIES
 
-COSTS = {
-    "vanilla, seeds 0–4": 1,
-    "consensus": 8,
-    "consensus-word-at": 13,
-    "anchored": 3.6,
-    "word-at": 2,
-    "synonym-augmentation": 2,
-    "ensemble": 5,
-    "word-iat-by-f1": 2.1,
-    "attention-rp-by-f1": 1.25,
-    "attention-at-by-f1": 1.28,
-    "attention-iat-word-by-f1": 1.25,
-    "seat-joint-kl": 2.3,
-}
-"""Row -> training cost in vanilla runs: the section Cost of each technique's docstring, references included."""
-TEMPERED_ROWS = ("tempered-1.5", "tempered-2.0", "tempered-3.0")
 FOREST = {
-    "label flips, table": "label-flip/3-synonyms",
-    "label flips, held-out": "label-flip/3-held-out",
-    "top-7 words lost, table": "top-k-lost/3-synonyms",
-    "top-7 words lost, held-out": "top-k-lost/3-held-out",
+    "label flips, table": "label-flip.3-synonyms",
+    "label flips, held-out": "label-flip.3-held-out",
+    "top-7 words lost, table": "top-k-lost.3-synonyms",
+    "top-7 words lost, held-out": "top-k-lost.3-held-out",
 }
-FOREST_ROWS = (
-    "word-at-groups",
-    "consensus-groups",
-    "consensus-word-at",
-    "consensus",
-    "synonym-augmentation",
-    "word-at",
-    "seat-joint-kl",
-    "attention-at-by-f1",
-    "attention-iat-word-by-f1",
-    "tempered-3.0",
-)
+LABELS = {
+    "word-at-groups": "word-at, synonym groups",
+    "consensus-groups": "consensus, synonym groups",
+    "consensus-word-at": "consensus, word-at teachers",
+    "consensus": "consensus",
+    "synonym-augmentation": "synonym augmentation",
+    "word-at": "word-at",
+    "seat-joint-kl": "seat (joint)",
+    "attention-at-by-f1": "attention-at",
+    "attention-iat-word-by-f1": "attention-iat (word)",
+    "tempered-3.0": "vanilla, scores / 3",
+    "anchored": "anchored",
+    "ensemble": "ensemble of five vanilla models",
+    "word-iat-by-f1": "word-iat",
+    "attention-rp-by-f1": "attention-rp",
+    "tempered-1.5": "vanilla, scores / 1.5",
+    "tempered-2.0": "vanilla, scores / 2",
+}
+FOREST_ROWS = tuple(LABELS)[:10]
 """The recommended rows, those of published techniques, and the control."""
-
-
-def stability_rows() -> tuple[Rows, list[str]]:
-    rows = with_first_seeds(rows_of(study_records()))
-    return rows, MAIN_SETTINGS
-
-
-def plain(row: str) -> str:
-    """The label of a row, without Markdown and without the rule of selection."""
-    return re.sub(r"[*`]|, by F1$|, KL$| \(ε = 0.2\)", "", LABELS[row])
+TEMPERED_ROWS = ("tempered-1.5", "tempered-2.0", "tempered-3.0")
+ACCURACY_ROWS = (
+    *("consensus", "consensus-word-at", "anchored", "word-at", "synonym-augmentation", "ensemble", "word-iat-by-f1"),
+    *("attention-rp-by-f1", "attention-at-by-f1", "attention-iat-word-by-f1", "seat-joint-kl", *TEMPERED_ROWS),
+)
 
 
 def stability_forest() -> Chart:
-    rows, settings = stability_rows()
-    lines = []
+    numbers = STUDIES["stability"].numbers
+    lines: list[dict[str, Any]] = []
     for row in FOREST_ROWS:
-        label = f"control: {plain(row)}" if row in TEMPERED_ROWS else plain(row)
+        kind = "control" if row in TEMPERED_ROWS else "technique"
+        label = f"control: {LABELS[row]}" if kind == "control" else LABELS[row]
         for panel, key in FOREST.items():
-            estimate = compare_with_vanilla(ratio, rows, row, key, settings)
-            kind = "control" if row in TEMPERED_ROWS else "technique"
-            lines.append({"row": label, "panel": panel, "kind": kind, **rounded(estimate._asdict())})
+            number = numbers[f"mean.{row}.{key}"]
+            assert number.interval is not None
+            low, high = number.interval
+            values = {"value": float(number), "low": low, "high": high}
+            lines.append({"row": label, "panel": panel, "kind": kind, **rounded(values)})
     frame = pd.DataFrame(lines)
     color = alt.Color("kind:N", scale=alt.Scale(domain=["technique", "control"], range=[COLORS[0], GRAY]), legend=None)
     base = alt.Chart(frame).encode(y=alt.Y("row:N", title=None, sort=list(dict.fromkeys(frame["row"]))), color=color)
     scale = alt.Scale(type="log", domain=[0.25, 1.5], nice=False)
     axis = alt.Axis(values=[0.3, 0.5, 1])
-    low = alt.X("low:Q", scale=scale, axis=axis, title="← fewer; ratio to vanilla")
+    left = alt.X("low:Q", scale=scale, axis=axis, title="← fewer; ratio to vanilla")
     rule = once(frame).mark_rule(color=GRAY, strokeDash=[4, 4]).encode(x=alt.datum(1))
-    bars = base.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q")
+    bars = base.mark_rule(strokeWidth=2).encode(x=left, x2="high:Q")
     points = base.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q", scale=scale))
-    return (rule + bars + points).properties(width=122, height=170).facet(panels(FOREST), columns=4)
+    chart: Chart = (rule + bars + points).properties(width=122, height=170).facet(panels(FOREST), columns=4)
+    return chart
 
 
 LABELED_LEFT = (
@@ -95,20 +82,16 @@ LABEL_OFFSETS = {
 
 
 def stability_accuracy() -> Chart:
-    rows, settings = stability_rows()
-    lines = [{"row": "vanilla", "shift": 1.0, "f1": 0.0, "cost": 1.0, "kind": "vanilla, scores divided", "order": 0}]
-    for row in (*COSTS, *TEMPERED_ROWS):
-        if row.startswith("vanilla"):
-            continue
-        shift = compare_with_vanilla(ratio, rows, row, "jensen-shannon/3-synonyms", settings).value
-        f1 = compare_with_vanilla(difference, rows, row, "macro-f1", settings).value
-        kind = "vanilla, scores divided" if row in TEMPERED_ROWS else "technique"
-        line = {
-            "row": plain(row),
-            "shift": shift,
-            "f1": f1,
+    numbers = STUDIES["stability"].numbers
+    start = {"shift": 1.0, "f1": 0.0, "cost": 1.0, "kind": "vanilla, scores divided", "order": 0}
+    lines: list[dict[str, Any]] = [{"row": "vanilla", **start}]
+    for row in ACCURACY_ROWS:
+        line: dict[str, Any] = {
+            "row": LABELS[row],
+            "shift": float(numbers[f"mean.{row}.jensen-shannon.3-synonyms"]),
+            "f1": float(numbers[f"mean.{row}.macro-f1"]),
             "cost": COSTS.get(row, 1.0),
-            "kind": kind,
+            "kind": "vanilla, scores divided" if row in TEMPERED_ROWS else "technique",
             "order": len(lines),
         }
         lines.append(rounded(line))
@@ -139,7 +122,9 @@ def stability_accuracy() -> Chart:
     labels = []
     for line in lines:
         away = 13 if line["cost"] > 4 else 8
-        side = {"align": "right", "dx": -away} if line["row"] in LABELED_LEFT else {"align": "left", "dx": away}
+        side: dict[str, Any] = (
+            {"align": "right", "dx": -away} if line["row"] in LABELED_LEFT else {"align": "left", "dx": away}
+        )
         mark = base.transform_filter(alt.FieldEqualPredicate(field="row", equal=line["row"]))
         labels.append(
             mark.mark_text(**side, dy=LABEL_OFFSETS.get(line["row"], 0), color=INK, fontSize=11).encode(text="row:N")

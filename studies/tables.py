@@ -75,6 +75,37 @@ def mean_and_interval(numbers: Sequence[float], sign: str = "") -> str:
     return f"{value:{sign}.3f} ± {half:.3f}"
 
 
+def with_deviation(names: Iterable[str]) -> list[str]:
+    """Columns of `deviation_cells` in a CSV file."""
+    return [column for name in names for column in (name, f"{name}, SD")]
+
+
+def deviation_cells(numbers: Sequence[float], digits: int = 1) -> list[str]:
+    """The mean and the standard deviation; cells are empty without them.
+
+    >>> deviation_cells([1.0, 3.0]), deviation_cells([1.26]), deviation_cells([])
+    (['2.0', '1.4'], ['1.3', ''], ['', ''])
+    """
+    cells = [f"{mean(numbers):.{digits}f}"] if numbers else [""]
+    return [*cells, f"{stdev(numbers):.{digits}f}" if len(numbers) > 1 else ""]
+
+
+def summary_heading(name: str) -> list[str]:
+    """Columns of `summary` in a CSV file."""
+    return [name, f"{name}, ±", f"{name}, lowest", f"{name}, highest"]
+
+
+def summary(numbers: Sequence[float], digits: int = 3) -> list[str]:
+    """The mean, half the width of its 95 % t interval, the lowest and the highest; cells are empty without them.
+
+    >>> summary([0.1, 0.3]), summary([0.5]), summary([])
+    (['0.200', '1.271', '0.100', '0.300'], ['0.500', '', '', ''], ['', '', '', ''])
+    """
+    if len(numbers) < 2:
+        return [*(f"{number:.{digits}f}" for number in numbers), *[""] * (4 - len(numbers))]
+    return [f"{number:.{digits}f}" for number in (*mean_and_half(numbers), min(numbers), max(numbers))]
+
+
 def markdown(table: Sequence[Sequence[str]]) -> str:
     """A Markdown table; the first row is the heading."""
     heading, *rows = ("| " + " | ".join(cells) + " |" for cells in table)

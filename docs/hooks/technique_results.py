@@ -1,12 +1,11 @@
-"""Results of the techniques: from the numbers of the stability study, or from the tables of docs/results."""
+"""Results of the techniques, from the numbers of the studies."""
 
 from pathlib import Path
 
-from scipy.stats import t
-
 from markdown_text import table
-from studies.numbers import Numbers, read_numbers
+from studies.numbers import Number, Numbers
 from studies.rendering import changes, spread
+from studies.study import STUDIES
 
 STABILITY = {
     "synonym-augmentation": ("synonym-augmentation",),
@@ -40,46 +39,31 @@ EFFECTS = {
 DIFFERENCES = {"kendall": 2, "macro-f1": 3}
 """Measures that are subtracted instead of divided, and their decimals."""
 RATIONALES = {
-    "rnp": ("RNP, REINFORCE", "RNP, straight-through"),
-    "three-player": ("3PLAYER",),
-    "hardkuma": ("HardKuma, as shipped",),
-    "a2r": ("A2R", "A2R on MiniLM"),
+    "rnp": {"RNP, REINFORCE": "rnp", "RNP, straight-through": "rnp-straight-through"},
+    "three-player": {"3PLAYER": "three-player"},
+    "hardkuma": {"HardKuma, as shipped": "hardkuma"},
+    "a2r": {"A2R": "a2r", "A2R on MiniLM": "a2r-minilm"},
+    "fresh": {"FRESH on MiniLM": "minilm.fresh", "FRESH with GloVe vectors": "movies.fresh"},
 }
-"""Technique -> its rows in the table of movie reviews."""
+"""Technique -> its rows of movie reviews, and their names in the numbers."""
+GAPS = {"mass": (1, 100.0), "gap": (2, 1.0)}
+"""Number of attention on default tokens -> decimals and scale."""
 LEAKAGE = ("random-pretraining", "mask-neutral")
 
 
 def result(name: str, root: Path) -> str:
-    pages = root / "docs" / "results"
     if name in STABILITY:
-        return _stability(STABILITY[name], name in PAIRED, root)
-    if name in RATIONALES or name == "fresh":
-        return _rationales(name, (pages / "rationales.md").read_text(encoding="utf-8"))
+        return _stability(STABILITY[name], name in PAIRED)
+    if name in RATIONALES:
+        return _rationales(name)
     if name in LEAKAGE:
-        return _leakage(name, (pages / "shortcuts.md").read_text(encoding="utf-8"))
+        return _leakage(name)
     if name == "vanilla":
         return "Vanilla is the baseline of every [study](../results/index.md).\n"
     return "No study: the technique is an instrument of the audit.\n"
 
 
-def rows_of(page: str, first: str) -> list[dict[str, str]]:
-    """The rows of the first table whose header begins with these cells."""
-    lines = page.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.replace("| ", "|").startswith(first.replace("| ", "|")))
-    header = _cells(lines[start])
-    rows = []
-    for line in lines[start + 2 :]:
-        if not line.startswith("|"):
-            break
-        rows.append(dict(zip(header, _cells(line), strict=True)))
-    return rows
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip().replace("**", "") for cell in line.strip().strip("|").split("|")]
-
-
-def _stability(names: tuple[str, ...], is_paired: bool, root: Path) -> str:
+def _stability(names: tuple[str, ...], is_paired: bool) -> str:
     base = "the vanilla model that each model starts from" if is_paired else "the mean of 25 vanilla models"
     text = (
         f"Change relative to {base}, with a BiLSTM: lowest and highest of SST-2, Rotten Tomatoes and TweetEval emotion."
@@ -89,7 +73,7 @@ def _stability(names: tuple[str, ...], is_paired: bool, root: Path) -> str:
             (*names, NOISE),
             f"{text} The last column has five of these vanilla models: the noise of five seeds.",
         )
-    numbers = read_numbers(root / "studies" / "stability" / "numbers.json")
+    numbers = STUDIES["stability"].numbers
     lines = [(effect, *(_range(name, key, is_paired, numbers) for name in names)) for effect, key in EFFECTS.items()]
     study = (
         "[Stability of attention](../results/stability.md#techniques) has the study, with hate speech and WordNet.\n"
@@ -111,41 +95,32 @@ def _named(row: str) -> str:
     return "vanilla, seeds 0–4" if row == NOISE else f"`{row.removesuffix('-by-f1')}`{suffix}"
 
 
-def _rationales(name: str, page: str) -> str:
-    if name == "fresh":
-        rows = [row for row in rows_of(page, "| texts | row | seeds | accuracy") if row["row"] == "FRESH"][:2]
-        named = [("FRESH on MiniLM", rows[0], "F1"), ("FRESH with GloVe vectors", rows[1], "F1")]
-    else:
-        rows = {row["row"]: row for row in rows_of(page, "| row | seeds | learning rate")}
-        named = [(row, rows[row], "F1, test") for row in RATIONALES[name]]
+def _rationales(name: str) -> str:
+    study = "fresh" if name == "fresh" else "movies"
+    numbers = STUDIES[study].numbers
     lines = [
-        (label, _mean(row[f1], int(row["seeds"])), _mean(row["accuracy"], int(row["seeds"])))
-        for label, row, f1 in named
+        (label, _mean(numbers[f"f1.{row}"]), _mean(numbers[f"accuracy.{row}"]))
+        for label, row in RATIONALES[name].items()
     ]
     text = "Movie reviews, at most 20 % of the words in 10 spans. In %, with 95 % t intervals over seeds."
     header = ("model", "F1 with human rationales", "accuracy")
     return f"{text}\n\n{table(header, lines)}\n[Rationales and interlocking](../results/rationales.md) has the study.\n"
 
 
-def _mean(cell: str, seeds: int) -> str:
-    """Mean ± standard deviation as mean and interval."""
-    mean, deviation = (float(number) for number in cell.split(" ± "))
-    half = float(t.ppf(0.975, seeds - 1)) * deviation / seeds**0.5
-    return f"{mean:.1f} ({mean - half:.1f} to {mean + half:.1f})"
+def _mean(number: Number, digits: int = 1, scale: float = 100) -> str:
+    """Mean and interval."""
+    assert number.interval is not None
+    mean, low, high = (f"{scale * value:.{digits}f}" for value in (float(number), *number.interval))
+    return f"{mean} ({low} to {high})"
 
 
-def _leakage(name: str, page: str) -> str:
-    rows = [row for row in rows_of(page, "| decoder | technique | label") if row["decoder"]]
+def _leakage(name: str) -> str:
+    numbers = STUDIES["default_tokens"].numbers
     lines = [
-        (row["decoder"], row["technique"], _mean(row["both labels"], 5), row["gap"])
-        for row in rows
-        if row["technique"] in ("vanilla", name)
+        (label, technique, *(_mean(numbers[f"{key}.{encoder}.{technique}"], *form) for key, form in GAPS.items()))
+        for encoder, label in (("pooling", "pooling"), ("rcnn", "RCNN"))
+        for technique in ("vanilla", name)
     ]
     text = "Attention on four tokens without meaning before each IMDB review, in %, with 95 % t intervals over 5 seeds."
-    header = (
-        "decoder",
-        "technique",
-        "attention on the four tokens",
-        "distance between the classes (± standard deviation)",
-    )
+    header = ("decoder", "technique", "attention on the four tokens", "distance between the classes")
     return f"{text}\n\n{table(header, lines)}\n[Label leakage](../results/shortcuts.md) has the study.\n"

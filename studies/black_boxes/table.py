@@ -1,15 +1,15 @@
-"""Tables of docs/results/shortcuts.md about black boxes.
-
-Values are means over seeds with half the width of their 95 % t interval.  Rows without records are left out.
-"""
+"""Numbers of docs/results/shortcuts.md about black boxes.  Rows without records are left out."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from studies.black_boxes.plan import FILLS, IMAGES, K
-from studies.tables import RECORDS, markdown, mean_and_interval, read_records
+from studies.numbers import Number, Origin
+from studies.stability.statistics import difference
+from studies.study import Data
+from studies.tables import RECORDS, markdown, read_records, summary, summary_heading
 
 FILES = sorted(RECORDS.glob("black_boxes-*.jsonl.gz"))
 Runs = list[dict[str, Any]]
@@ -74,17 +74,25 @@ CONDITIONED: dict[str, tuple[float, float, float]] = {  # the same, of L2X that 
 CONDITIONED_ROWS = ("l2x-y-plain-cnn", "l2x-y-random-pretraining-cnn", "l2x-y-mask-neutral-simple")
 """The paper does not name the approximators; A.1 has powerful ones for pretraining and simple ones for weights."""
 CONDITIONED_IMAGES = (*CONDITIONED_ROWS[:2], "l2x-y-mask-neutral-cnn")
-BOLD = {
-    ("planted", "l2x-y-plain-simple"): (POST_HOC, FIDELITY),
-    ("planted", "l2x-y-random-pretraining-simple"): (POST_HOC,),
-    ("planted", "l2x-y-random-query-simple"): (POST_HOC,),
-    ("imdb", "l2x"): (POST_HOC,),
-    ("imdb", "l2x-y-plain-cnn"): (POST_HOC, FIDELITY),
-    ("imdb", "l2x-y-random-pretraining-cnn"): (POST_HOC,),
-    ("yelp_polarity", "l2x-y-random-pretraining-cnn"): (POST_HOC,),
-    **{(corpus, "l2x-y-random-pretraining-cnn"): (POST_HOC,) for corpus in IMAGES},
+ORIGIN = Origin("b3bf9c8a", "python -m studies run black_boxes --out DIR --data DATA --device cuda --workers 12")
+PLAIN, PRETRAINED, QUERY, NEUTRAL = (
+    [f"l2x-y-{name}-{approximator}" for approximator in ("simple", "cnn")]
+    for name in ("plain", "random-pretraining", "random-query", "mask-neutral")
+)
+WIDE = [row.replace("neutral", "neutral-wide") for row in NEUTRAL]
+MASK_NEUTRAL = [*NEUTRAL, *WIDE]
+PAIRS = (
+    *zip(PLAIN, NEUTRAL, strict=True),
+    *zip(PLAIN, ("l2x", "l2x-cnn"), strict=True),
+    ("l2x-cnn", PRETRAINED[1]),
+    (PRETRAINED[0], PRETRAINED[1]),
+)
+GAP_ROWS = {
+    "leaking": [*PLAIN, *NEUTRAL],
+    "not-leaking": ["l2x", "l2x-cnn", *PRETRAINED, *QUERY],
+    "clip-10-6": WIDE,
+    "ail": ["ail"],
 }
-"""Corpus, row -> bold columns."""
 
 
 def load(paths: Iterable[Path | str] = ()) -> Cells:
@@ -99,11 +107,6 @@ def load(paths: Iterable[Path | str] = ()) -> Cells:
 
 def values(runs: Runs, measure: str) -> list[float]:
     return [run[measure] for run in runs if measure in run]
-
-
-def cell(corpus: str, row: str, runs: Runs, measure: str) -> str:
-    mark = "**" if measure in BOLD.get((corpus, row), ()) else ""
-    return f"{mark}{mean_and_interval(values(runs, measure))}{mark}"
 
 
 def published(corpus: str, row: str) -> str:
@@ -123,38 +126,69 @@ def name_of(corpus: str, row: str) -> str:
     return (IMAGE_NAMES if images else NAMES)[row] + note
 
 
-def text_table(cells: Cells, corpus: str) -> list[list[str]]:
-    measures = [measure for measure in HEADINGS if (corpus, measure) != ("yelp_polarity", MASK)]
-    paper = corpus in PAPER
-    table = [["explainer", "seeds", *(HEADINGS[measure] for measure in measures), *["paper"] * paper]]
-    for row in NAMES:
-        if runs := cells[corpus, ""].get(row):
-            numbers = [cell(corpus, row, runs, measure) for measure in measures]
-            table.append([name_of(corpus, row), str(len(runs)), *numbers, *[published(corpus, row)] * paper])
+def rows(cells: Cells) -> list[list[str]]:
+    """All explainers: means over seeds with 95 % t intervals, lowest and highest seeds; the paper has the mean fill."""
+    columns = [column for name in HEADINGS.values() for column in summary_heading(name)]
+    table = [["data", "k", "fill", "explainer", "seeds", *columns, "paper"]]
+    for corpus, name in (CORPORA | IMAGE_SETS).items():
+        for fill in FILLS if corpus in IMAGES else ("",):
+            for row in IMAGE_NAMES if corpus in IMAGES else NAMES:
+                if runs := cells.get((corpus, fill), {}).get(row):
+                    numbers = [cell for measure in HEADINGS for cell in summary(values(runs, measure))]
+                    start = [name, str(K[corpus]), fill, name_of(corpus, row), str(len(runs))]
+                    table.append([*start, *numbers, published(corpus, row) if fill in ("", FILLS[0]) else ""])
     return table
 
 
-def image_table(cells: Cells, corpus: str) -> list[list[str]]:
-    first, *others = FILLS
-    heading = [f"{first} fill", *list(HEADINGS.values())[1:3], *(f"{fill} fill" for fill in others), "paper"]
-    table = [[IMAGE_SETS[corpus], *heading]]
-    for row in IMAGE_NAMES:
-        by_fill = {fill: cells[corpus, fill].get(row, []) for fill in FILLS}
-        if any(by_fill.values()):
-            numbers = [cell(corpus, row, by_fill[first], measure) for measure in (POST_HOC, REST, FIDELITY)]
-            numbers += [mean_and_interval(values(by_fill[fill], POST_HOC)) for fill in others]
-            table.append([name_of(corpus, row), *numbers, published(corpus, row)])
-    return table
+def row_numbers(cells: Cells) -> Iterator[Number]:
+    for (corpus, fill), explainers in cells.items():
+        for row, runs in explainers.items():
+            name = ".".join(part for part in (corpus, fill, row) if part)
+            for key, measure in {"post-hoc": POST_HOC, "fidelity": FIDELITY}.items():
+                if scores := values(runs, measure):
+                    yield ORIGIN.mean(f"{key}.{name}", scores)
+            if len(runs) > 1:
+                scores = values(runs, POST_HOC)
+                yield ORIGIN.number(f"lowest.{name}", min(scores))
+                yield ORIGIN.number(f"highest.{name}", max(scores))
 
 
-def tables(cells: Cells) -> dict[str, str]:
-    """Corpus -> its table on the page; corpora without records are left out."""
-    texts = {corpus: text_table(cells, corpus) for corpus in CORPORA}
-    images = {corpus: image_table(cells, corpus) for corpus in IMAGES}
-    return {corpus: markdown(table) for corpus, table in (texts | images).items() if len(table) > 1}
+def differences(cells: Cells) -> Iterator[Number]:
+    """By how much the second row is above the first, with Welch's interval."""
+    for corpus in CORPORA:
+        for first, second in PAIRS:
+            scores = ({"": values(cells[corpus, ""][row], POST_HOC)} for row in (second, first))
+            result = difference(*scores)
+            yield ORIGIN.number(f"difference.{corpus}.{first}.{second}", result.value, (result.low, result.high))
+
+
+def gaps(cells: Cells) -> Iterator[Number]:
+    """How many runs on texts have gaps of more than 0.05 to the reader and to the black box."""
+    for group, explainers in GAP_ROWS.items():
+        runs = [run for corpus in CORPORA for row in explainers for run in cells[corpus, ""][row]]
+        wide = [min(run["leakage-gap"], run["leakage-gap/black-box"]) > 0.05 for run in runs]
+        yield ORIGIN.number(f"both-gaps.{group}", sum(wide), n=len(runs))
+
+
+def numbers() -> list[Number]:
+    cells = load()
+    runs = [run for (_, fill), explainers in cells.items() if fill for group in explainers.values() for run in group]
+    losses = [run[MASK] for run in runs if MASK in run]
+    fitted = [run[MASK] for row in MASK_NEUTRAL for run in cells["imdb", ""][row]]
+    return [
+        *row_numbers(cells),
+        *differences(cells),
+        *gaps(cells),
+        ORIGIN.number("images.positions-predict-label", sum(loss < 0.3 for loss in losses), n=len(losses)),
+        ORIGIN.number("imdb.mask-neutral.probe-guesses", sum(loss >= 0.6855 for loss in fitted), n=len(fitted)),
+        ORIGIN.number("records", sum(len(group) for explainers in cells.values() for group in explainers.values())),
+    ]
+
+
+def data() -> Data:
+    return {"black-boxes.csv": rows(load())}
 
 
 def table(records: list[Path] = FILES) -> str:
     """Folders or files; default: the records of the repository."""
-    names = CORPORA | IMAGE_SETS
-    return "\n".join(f"{names[corpus]}, k = {K[corpus]}\n\n{text}\n" for corpus, text in tables(load(records)).items())
+    return markdown(rows(load(records)))

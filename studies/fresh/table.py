@@ -1,43 +1,70 @@
-"""Accuracy, agreement and readers of rationalizers: tables of docs/results/rationales.md."""
+"""Accuracy, agreement and readers of rationalizers: numbers of docs/results/rationales.md."""
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from studies.fresh.run import MOVIE_ROWS, MOVIES, PLANTED_ROWS, SETTINGS
-from studies.tables import RECORDS, markdown, mean_and_deviation, minus_signs, read_records
+from studies.numbers import Number, Origin
+from studies.study import Data
+from studies.tables import RECORDS, Records, deviation_cells, markdown, minus_signs, read_records, with_deviation
 
-HEADING = "texts", "row", "n", "accuracy, validation", "accuracy", "full text", "P", "R", "F1", "X1", "reader", "gap"
+FILE = RECORDS / "fresh.jsonl"
+COLUMNS = ("validation", "accuracy", "full", "p", "r", "f1", "x1", "reader", "gap")
+COLUMN_NAMES = ("accuracy, validation", "accuracy", "full text", "P", "R", "F1", "X1", "reader", "gap")
+HEADING = ("texts", "row", "n", *with_deviation(COLUMN_NAMES))
+ORIGIN = Origin("8587f04d", "python -m studies run fresh --movies REVIEWS --planted SMALLER --out DIR --device cuda")
+
+
+def groups_of(paths: Iterable[Path | str]) -> dict[tuple[str, str], Records]:
+    """Texts and row -> runs, in the order of the table."""
+    groups: dict[tuple[str, str], Records] = defaultdict(list)
+    for record in read_records(paths):
+        groups[record["corpus"], record["row"]].append(record)
+    keys = product((*MOVIES, *SETTINGS), dict.fromkeys((*MOVIE_ROWS, *PLANTED_ROWS)))
+    return {key: groups[key] for key in keys if key in groups}
+
+
+def shares(runs: Records, measure: str) -> list[float]:
+    """The measure of every run that has it."""
+    scores = [_scores(run) for run in runs]
+    return [score[measure] for score in scores if measure in score]
+
+
+def _scores(run: dict[str, Any]) -> dict[str, float]:
+    reader = run["reader"]
+    scores: dict[str, float] = run["chosen"]["test"] | {"validation": run["chosen"]["validation"]["accuracy"]}
+    scores |= {"full": run["full"]["test"]} if run["full"] else {}
+    names = {"reader": "independent-reader-accuracy", "gap": "leakage-gap"}
+    return scores | {name: reader[measure] for name, measure in names.items() if measure in reader}
 
 
 def rows(paths: Iterable[Path | str]) -> list[list[str]]:
     """Means over seeds and standard deviations, in %."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for record in read_records(paths):
-        groups[record["corpus"], record["row"]].append(record)
-    lines = []
-    for corpus in (*MOVIES, *SETTINGS):
-        for row in dict.fromkeys((*MOVIE_ROWS, *PLANTED_ROWS)):
-            if records := groups.get((corpus, row)):
-                tests = [record["chosen"]["test"] for record in records]
-                cells = [
-                    _percent([record["chosen"]["validation"]["accuracy"] for record in records]),
-                    _percent([test["accuracy"] for test in tests]),
-                    _percent([record["full"]["test"] for record in records if record["full"]]),
-                    *(_percent([test[name] for test in tests if name in test]) for name in ("p", "r", "f1", "x1")),
-                    *(
-                        _percent([record["reader"][name] for record in records if name in record["reader"]])
-                        for name in ("independent-reader-accuracy", "leakage-gap")
-                    ),
-                ]
-                lines.append([corpus, row, str(len(records)), *cells])
-    return lines
+    return [
+        [*key, str(len(runs)), *(cell for name in COLUMNS for cell in _percent(shares(runs, name)))]
+        for key, runs in groups_of(paths).items()
+    ]
 
 
-def _percent(shares: list[float]) -> str:
-    return minus_signs(f" {mean_and_deviation([100 * share for share in shares])}").strip()
+def numbers() -> list[Number]:
+    return [
+        ORIGIN.mean(f"{name}.{corpus}.{row}", scores)
+        for (corpus, row), runs in groups_of([FILE]).items()
+        for name in ("accuracy", "f1", "x1", "reader", "gap")
+        if (scores := shares(runs, name))
+    ]
 
 
-def table(records: list[Path] = [RECORDS / "fresh.jsonl"]) -> str:  # noqa: B006
-    return markdown([HEADING, *rows(records)])
+def data() -> Data:
+    return {"fresh.csv": [list(HEADING), *rows([FILE])]}
+
+
+def _percent(shares: list[float]) -> list[str]:
+    return deviation_cells([100 * share for share in shares])
+
+
+def table(records: list[Path] = [FILE]) -> str:  # noqa: B006
+    return minus_signs(markdown([HEADING, *rows(records)]))

@@ -1,12 +1,15 @@
-"""Tables of docs/results/rationales.md about movie reviews, and what was expected before the runs."""
+"""Numbers of docs/results/rationales.md about movie reviews, and what was expected before the runs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import mean
 
 from studies.movies.plan import BASELINES, MINILM, RATES, ROWS, SHARE, SPANS, TUNED_ROWS, TUNING_SEEDS, selected_rates
-from studies.tables import RECORDS, Records, markdown, read_records, spread, values
+from studies.numbers import Number, Origin
+from studies.stability.statistics import difference
+from studies.study import Data
+from studies.tables import RECORDS, Records, deviation_cells, markdown, read_records, spread, values, with_deviation
 
 PAPER = {  # P, R, F1, %
     "rnp": (35.6, 21.1, 24.1),
@@ -22,10 +25,21 @@ Paper: Table 4 of Yu et al. 2021, which has a penalty for more than 20 % of the 
     13.9    "RNP impl by [26]"; [26] is Lehman et al. 2019, a pipeline that is trained with human rationales
     32.2    "BERT-RNP [16]", from the ERASER paper (DeYoung et al. 2020)"""
 ORDER = (*BASELINES, "attention", *(row for row in ROWS if row != "attention"), *MINILM, "supervised")
-HEADING = (
-    "row", "rate", "n", "P", "R", "F1", "F1, validation", "accuracy",
-    "F1, last epoch", "F1, validation, last epoch", "share", "spans", "within", "paper P / R / F1",
-)  # fmt: skip
+SCORES = {
+    "P": ("p", "chosen", "test"),
+    "R": ("r", "chosen", "test"),
+    "F1": ("f1", "chosen", "test"),
+    "F1, validation": ("f1", "chosen", "validation"),
+    "accuracy": ("accuracy", "chosen", "test"),
+    "F1, last epoch": ("f1", "last", "test"),
+    "F1, validation, last epoch": ("f1", "last", "validation"),
+}
+"""Column -> measure, epoch and split."""
+PAPER_COLUMNS = ("paper P", "paper R", "paper F1")
+HEADING = ("row", "rate", "n", *with_deviation(SCORES), "share", "spans", "within", *PAPER_COLUMNS)
+MEASURES = (("f1", "f1", "test"), ("f1-validation", "f1", "validation"), ("accuracy", "accuracy", "test"))
+"""Name of the number, measure and split."""
+ORIGIN = Origin("57d35b9a", "python -m studies run movies --cut REVIEWS --out DIR --device cuda --workers 12")
 CHECKED_ROWS = ("a2r", "a2r-released", "a2r-minilm", "a2r-released-minilm")
 
 
@@ -50,19 +64,40 @@ def is_within_limits(runs: Records) -> bool:
     return all(score["most share"] <= SHARE + 1e-9 and score["most spans"] <= SPANS for score in scores)
 
 
-def main_table(results: dict[str, Records]) -> Iterator[str]:
-    yield (f"Test texts, means over texts in %; at most {SHARE:.0%} of the words in at most {SPANS} spans\n")
-    table: list[Sequence[str]] = [HEADING]
+def rows(results: dict[str, Records]) -> list[list[str]]:
+    """Means and standard deviations over seeds, in %."""
+    table = [list(HEADING)]
     for row in ORDER:
         if runs := results.get(row, []):
-            last = [spread(runs, "f1", "last", split) for split in ("test", "validation")]
-            scores = [*(spread(runs, name) for name in ("p", "r", "f1")), spread(runs, "f1", split="validation")]
+            scores = [cell for of in SCORES.values() for cell in deviation_cells(values(runs, *of))]
             extent = f"{mean(values(runs, 'share')):.1f}", f"{mean(values(runs, 'spans')) / 100:.1f}"
             rate = "" if runs[0]["rate"] is None else f"{runs[0]['rate']:g}"
-            paper = " / ".join(map(str, PAPER.get(row, ())))
-            limits = _answer(is_within_limits(runs))
-            table.append([row, rate, str(len(runs)), *scores, spread(runs, "accuracy"), *last, *extent, limits, paper])
-    yield f"{markdown(table)}\n\n{PAPER_NOTE}"
+            paper = map(str, PAPER.get(row, ("", "", "")))
+            table.append([row, rate, str(len(runs)), *scores, *extent, _answer(is_within_limits(runs)), *paper])
+    return table
+
+
+def numbers() -> list[Number]:
+    """F1, accuracy and F1 on validation reviews of every row, as shares; p values of A2R and HardKuma."""
+    results, _ = load([RECORDS / "movies.jsonl"])
+    entries: list[Number] = []
+    for row, runs in results.items():
+        for name, measure, split in MEASURES:
+            if scores := values(runs, measure, split=split):
+                entries.append(ORIGIN.mean(f"{name}.{row}", [score / 100 for score in scores]))
+    for _, measure, split in MEASURES[:2]:
+        ours, theirs = ({"": values(results[row], measure, split=split)} for row in ("a2r", "hardkuma-multipliers"))
+        entries.append(ORIGIN.number(f"p.a2r.hardkuma-multipliers.{split}", difference(ours, theirs).p))
+    return entries
+
+
+def data() -> Data:
+    return {"movie-rationales.csv": rows(load([RECORDS / "movies.jsonl"])[0])}
+
+
+def main_table(results: dict[str, Records]) -> Iterator[str]:
+    yield (f"Test texts, means over texts in %; at most {SHARE:.0%} of the words in at most {SPANS} spans\n")
+    yield f"{markdown(rows(results))}\n\n{PAPER_NOTE}"
 
 
 def rates_table(tuning: dict[str, Records]) -> Iterator[str]:

@@ -1,26 +1,28 @@
-"""Tables of docs/results/rationales.md about planted reviews."""
+"""Numbers of docs/results/rationales.md about planted reviews."""
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from statistics import mean
 
+from studies.numbers import Number, Origin
 from studies.rationales.plan import (
     ASPECTS,
     CORE_SETTINGS,
     FEW_SEEDS,
+    LAMBDA_REGIME,
     LAMBDAS,
     MAIN_REGIME,
     OTHER_REGIMES,
     RATES,
     SETTINGS,
     SLOW_RATES,
-    TRAINING,
     rnp_row,
 )
 from studies.rationales.runs import FILES, PlantedRecords, load
-from studies.tables import Records, markdown, spread, values
+from studies.study import Data
+from studies.tables import Records, deviation_cells, markdown, values, with_deviation
 
-Table = list[list[str]]
 PAPER = {  # Yu et al. 2021, Table 2, BeerAdvocate: F1 and X1 of RNP, F1 and X1 of A2R, in %
     ("aroma", "skewed10"): (61.5, 14.5, 69.2, 10.4),
     ("aroma", "skewed15"): (49.3, 31.2, 51.7, 35.7),
@@ -38,16 +40,19 @@ PAPER = {  # Yu et al. 2021, Table 2, BeerAdvocate: F1 and X1 of RNP, F1 and X1 
     ("aroma", "standard"): (65.9, None, 70.0, None),
     ("palate", "standard"): (51.0, None, 58.0, None),
 }
-BOLD_CELLS = (("palate", "skewed20"), ("palate", "biased80"))
 REGIME_NAMES = {
-    MAIN_REGIME: "as above",
+    MAIN_REGIME: "main setting",
     "many": "15,000 reviews",
-    "large": "**15,000 reviews, batches of 200, 11 epochs**",
+    "large": "15,000 reviews, batches of 200, 11 epochs",
     "dropout": "dropout 0.2",
     "negated": "15 of 100 opinions negated",
     "apart": "aspects independent",
     "shared": "adjectives shared",
 }
+LAMBDA_ROWS, LAMBDA_1 = [f"a2r-lambda-{strength:g}" for strength in LAMBDAS], "a2r-lambda-1"
+MEASURES = {"accuracy": "accuracy", "f1": "F1", "x1": "X1"}
+EPOCHS = {"chosen": "", "last": ", last epoch"}
+ORIGIN = Origin("b3bf9c8a", "python -m studies run rationales --cut PLANTED --out DIR --device cuda --workers 14")
 
 
 def setting_name(setting: str) -> str:
@@ -57,110 +62,93 @@ def setting_name(setting: str) -> str:
     return setting.replace("skewed", "skewed ")
 
 
-def rate_name(rate: float) -> str:
-    """0.0003 -> 3e-4"""
-    return f"{rate:.0e}".replace("e-0", "e-")
+def row_name(row: str) -> str:
+    """rnp-0.0003 -> RNP, rate 3e-4; a2r-lambda-10 -> A2R, λ = 10"""
+    name, _, rest = row.partition("-")
+    if rest.startswith("lambda-"):
+        return f"{name.upper()}, λ = {rest.removeprefix('lambda-')}"
+    return name.upper() + (f", rate {float(rest):.0e}".replace("e-0", "e-") if rest else "")
 
 
-def percent(number: float) -> str:
-    return f"{number:.1f}".replace("100.0", "100")
+def rows(records: PlantedRecords) -> list[list[str]]:
+    """Every regime, aspect, setting and row: means and standard deviations over seeds, in %.
+
+    RNP has one row for each rate; `selected` marks that with the best validation accuracy.
+    """
+    columns = [f"{name}{epoch}" for epoch in EPOCHS.values() for name in MEASURES.values()]
+    scores = with_deviation([*columns, "validation accuracy"])
+    table = [["regime", "aspect", "setting", "row", "seeds", "selected", *scores, "paper F1", "paper X1"]]
+    names = [*map(rnp_row, (*SLOW_RATES, *RATES)), "a2r", *(f"a2r-{rate:g}" for rate in RATES[1:])]
+    names += [*LAMBDA_ROWS, LAMBDA_1]
+    for regime, aspect, setting, row in product(REGIME_NAMES, ASPECTS, SETTINGS, names):
+        if runs := runs_of(records, aspect, setting, row, regime):
+            cells = [x for when in EPOCHS for name in MEASURES for x in deviation_cells(values(runs, name, when))]
+            cells += deviation_cells(values(runs, "accuracy", split="validation"))
+            is_selected = bool(records.rnp(aspect, setting, regime)) and runs == records.rnp(aspect, setting, regime)
+            start = [REGIME_NAMES[regime], aspect, setting_name(setting), row_name(row), str(len(runs))]
+            has_paper = regime == MAIN_REGIME and (is_selected or row == "a2r")
+            paper = published(aspect, setting, row) if has_paper else ["", ""]
+            table.append([*start, "yes" if is_selected or row == "a2r" else "", *cells, *paper])
+    return table
 
 
-def average(runs: Records, measure: str, when: str = "chosen", split: str = "test") -> str:
-    """The mean over seeds; an empty cell if there are no runs."""
-    numbers = values(runs, measure, when, split)
-    return percent(mean(numbers)) if numbers else ""
+def runs_of(records: PlantedRecords, aspect: str, setting: str, row: str, regime: str = MAIN_REGIME) -> Records:
+    """The runs of a row; λ = 1 is the row `a2r`, with as many seeds as other values of λ."""
+    if row == LAMBDA_1:
+        is_compared = setting in CORE_SETTINGS and records.of(aspect, setting, f"a2r-lambda-{LAMBDAS[0]:g}", regime)
+        return records.of(aspect, setting, "a2r", regime, FEW_SEEDS) if is_compared else []
+    return records.of(aspect, setting, row, regime)
 
 
-def joined_averages(runs: Records, *measures: str, when: str = "chosen") -> str:
-    return " / ".join(average(runs, measure, when) for measure in measures) if runs else ""
+def published(aspect: str, setting: str, row: str) -> list[str]:
+    """The paper's F1 and X1 of RNP or A2R."""
+    numbers = PAPER.get((aspect, setting), (None,) * 4)
+    pair = numbers[2:] if row == "a2r" else numbers[:2]
+    return ["" if number is None else f"{number:.1f}" for number in pair]
 
 
-def main_table(records: PlantedRecords) -> Table:
-    paper = ["paper F1, RNP / A2R", "paper X1"]
-    models = [f"{model} {measure}" for model in ("RNP", "A2R") for measure in ("accuracy", "F1", "X1")]
-    return [["aspect", "setting", "RNP learning rate", *models, *paper], *_main_rows(records)]
+def cell_numbers(name: str, runs: Records, epochs: tuple[str, ...] = ("chosen",)) -> Iterator[Number]:
+    """Means over seeds, in %; and how many seeds select the first sentence in most reviews."""
+    for when in epochs:
+        for measure in MEASURES:
+            if numbers := values(runs, measure, when):
+                key = measure if when == "chosen" else f"{when}-{measure}"
+                yield ORIGIN.mean(f"{key}.{name}", numbers)
+    yield ORIGIN.number(f"interlocked.{name}", sum(x > 50 for x in values(runs, "x1")), n=len(runs))
+    yield ORIGIN.number(f"lowest-f1.{name}", min(values(runs, "f1")), n=len(runs))
 
 
-def _main_rows(records: PlantedRecords) -> Iterator[list[str]]:
-    for aspect in ASPECTS:
-        for setting in SETTINGS:
-            mark = "**" if (aspect, setting) in BOLD_CELLS else ""
-            cells = []
-            for runs in (records.rnp(aspect, setting), records.of(aspect, setting, "a2r")):
-                cells += [spread(runs, "accuracy"), *(f"{mark}{spread(runs, name)}{mark}" for name in ("f1", "x1"))]
-            numbers = PAPER.get((aspect, setting), (None,) * 4)
-            published = [
-                " / ".join(percent(x) for x in pair if x is not None) for pair in (numbers[::2], numbers[1::2])
-            ]
-            rate = rate_name(records.rate(aspect, setting)) if records.rnp(aspect, setting) else ""
-            yield [aspect, setting_name(setting), rate, *cells, *published]
-
-
-def slow_rates_table(records: PlantedRecords) -> Table:
-    """RNP with SLOW_RATES, at the selected epoch and at the last."""
-    epochs = {"chosen": "selected epoch", "last": f"epoch {TRAINING['epochs']}"}
-    table = [
-        ["F1 / X1", *(f"{setting_name(setting)}, {name}" for setting in CORE_SETTINGS for name in epochs.values())]
+def numbers() -> list[Number]:
+    """Cells of the main regime by aspect, setting and row; those of other regimes begin with the regime."""
+    records = load()
+    entries: list[Number] = []
+    for aspect, setting in product(ASPECTS, SETTINGS):
+        entries += cell_numbers(f"{aspect}.{setting}.rnp", records.rnp(aspect, setting))
+        entries += cell_numbers(f"{aspect}.{setting}.a2r", records.of(aspect, setting, "a2r"))
+        entries.append(ORIGIN.number(f"rate.{aspect}.{setting}", records.rate(aspect, setting)))
+    variants = [*map(rnp_row, SLOW_RATES), *(f"a2r-{rate:g}" for rate in RATES[1:])]
+    for setting, row in product(CORE_SETTINGS, [*variants, *LAMBDA_ROWS, LAMBDA_1]):
+        entries += cell_numbers(f"palate.{setting}.{row}", runs_of(records, "palate", setting, row), ("chosen", "last"))
+    for row in (*LAMBDA_ROWS, LAMBDA_1):
+        runs = runs_of(records, "palate", "biased80", row, LAMBDA_REGIME)
+        entries += cell_numbers(f"{LAMBDA_REGIME}.palate.biased80.{row}", runs)
+    for regime, setting in product(OTHER_REGIMES, CORE_SETTINGS):
+        entries += cell_numbers(f"{regime}.palate.{setting}.rnp", records.rnp("palate", setting, regime, FEW_SEEDS))
+        entries += cell_numbers(
+            f"{regime}.palate.{setting}.a2r", records.of("palate", setting, "a2r", regime, FEW_SEEDS)
+        )
+    scores = [values(records.of(aspect, setting, "a2r"), "f1") for aspect in ASPECTS[:2] for setting in SETTINGS]
+    return [
+        *entries,
+        ORIGIN.number("a2r.lowest-mean-f1", min(map(mean, scores))),
+        ORIGIN.number("a2r.lowest-seed-f1", min(map(min, scores))),
     ]
-    for rate in SLOW_RATES:
-        runs = [records.of("palate", setting, rnp_row(rate)) for setting in CORE_SETTINGS]
-        table.append(
-            [rate_name(rate), *(joined_averages(cell, "f1", "x1", when=when) for cell in runs for when in epochs)]
-        )
-    return table
 
 
-def lambda_table(records: PlantedRecords) -> Table:
-    """λ of A2R, and the learning rate of its generator.  Bold: it interlocks."""
-    rows = {f"{x:g}": "a2r" if x == 1 else f"a2r-lambda-{x:g}" for x in sorted([*LAMBDAS, 1.0])}
-    rows |= {f"λ = 1, generator at {rate_name(rate)}": f"a2r-{rate:g}" for rate in RATES[1:]}
-    table = [["λ", *map(setting_name, CORE_SETTINGS)]]
-    for name, row in rows.items():
-        cells = [records.of("palate", setting, row, seeds=FEW_SEEDS) for setting in CORE_SETTINGS]
-        marks = ["**" if runs and mean(values(runs, "x1")) > 50 else "" for runs in cells]
-        table.append(
-            [name, *(f"{m}{joined_averages(runs, 'f1', 'x1')}{m}" for m, runs in zip(marks, cells, strict=True))]
-        )
-    return table
-
-
-def regime_table(records: PlantedRecords) -> Table:
-    """The main regime and the others; regimes without all runs are left out."""
-    table = [["", *(f"{model} {setting_name(setting)}" for setting in CORE_SETTINGS for model in ("RNP", "A2R"))]]
-    for regime in (MAIN_REGIME, *OTHER_REGIMES):
-        seeds = None if regime == MAIN_REGIME else FEW_SEEDS
-        cells = []
-        for setting in CORE_SETTINGS:
-            mark = "**" if (regime, setting) == ("large", "skewed20") else ""
-            a2r = records.of("palate", setting, "a2r", regime, seeds)
-            for runs in (records.rnp("palate", setting, regime, seeds), a2r):
-                complete = len(runs) >= FEW_SEEDS
-                cells.append(f"{mark}{joined_averages(runs, 'accuracy', 'f1', 'x1')}{mark}" if complete else "")
-        if all(cells):
-            table.append([REGIME_NAMES[regime], *cells])
-    return table
-
-
-def rates_table(records: PlantedRecords) -> Table:
-    """RNP by learning rate: accuracy on validation texts, F1 and X1 on test texts.  Not on the page."""
-    table = [["aspect", "setting", *map(rate_name, RATES)]]
-    for aspect in ASPECTS:
-        for setting in SETTINGS:
-            cells = [records.of(aspect, setting, rnp_row(rate)) for rate in RATES]
-            shown = [
-                f"{average(runs, 'accuracy', split='validation')} / {joined_averages(runs, 'f1', 'x1')} (n {len(runs)})"
-                for runs in cells
-            ]
-            table.append([aspect, setting_name(setting), *shown])
-    return table
-
-
-TABLES = (main_table, slow_rates_table, lambda_table, regime_table)
-"""The tables of the page."""
+def data() -> Data:
+    return {"planted-reviews.csv": rows(load())}
 
 
 def table(records: list[Path] = FILES) -> str:
     """Folders or files; default: the records of the repository."""
-    runs = load(records)
-    return "\n\n".join(markdown(build(runs)) for build in (*TABLES, rates_table))
+    return markdown(rows(load(records)))

@@ -3,14 +3,17 @@
 import gzip
 import json
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
+from scipy.stats import ttest_ind
 from typer.testing import CliRunner
 
 from studies.__main__ import application
-from studies.black_boxes.plan import IMAGE_ROWS, ROWS
-from studies.black_boxes.table import IMAGE_NAMES, NAMES, load, tables
+from studies.black_boxes.plan import FILLS, IMAGE_ROWS, IMAGES, ROWS, UNTRAINED
+from studies.black_boxes.table import CORPORA, IMAGE_NAMES, NAMES, PAIRS, POST_HOC, differences, load, rows, values
+from studies.numbers import by_name
 
 
 @pytest.fixture
@@ -29,17 +32,40 @@ def places(tmp_path: Path) -> list[str]:
     return [str(file)]
 
 
-def test_the_tables_of_records(places: list[str]) -> None:
+def test_the_table_of_records(places: list[str]) -> None:
     """Two seeds: 0.6 and 0.8, t(0.975, 1) = 12.706, so that half the interval is 12.706 * 0.1414 / √2 = 1.271."""
-    result = tables(load(places))
-    assert list(result) == ["imdb", "mnist_3_8"]
-    assert result["imdb"].splitlines() == [
-        "| explainer | seeds | post-hoc accuracy | from the rest | own fidelity | mask, nats | paper |",
-        "|---|---|---|---|---|---|---|",
-        "| LIME | 1 | 1.000 | 0.500 | | | 0.898 |",
-        "| L2X | 2 | **0.700 ± 1.271** | 0.500 ± 0.000 | 0.900 ± 0.000 | | 0.892 |",
+    heading, *lines = rows(load(places))
+    post_hoc = heading.index("post-hoc accuracy")
+    assert [(line[0], line[2], line[3], line[4], *line[post_hoc : post_hoc + 4], line[-1]) for line in lines] == [
+        ("IMDB", "", "LIME", "1", "1.000", "", "", "", "0.898"),
+        ("IMDB", "", "L2X", "2", "0.700", "1.271", "0.600", "0.800", "0.892"),
+        ("MNIST 3/8", "mean", "L2X", "1", "0.750", "", "", "", "0.914"),
+        ("MNIST 3/8", "gray", "L2X", "1", "0.250", "", "", "", ""),
     ]
-    assert result["mnist_3_8"].splitlines()[2:] == ["| L2X | 0.750 | 0.500 | | | 0.250 | 0.914 |"]
+
+
+def test_every_row_has_all_its_seeds() -> None:
+    cells = load()
+    for corpus in CORPORA:
+        assert {row: len(runs) for row, runs in cells[corpus, ""].items()} == {
+            row: 1 if row in UNTRAINED else 5 for row in ROWS
+        }
+    for corpus in IMAGES:
+        for fill in FILLS:
+            names = [row for row in IMAGE_ROWS if fill == "mean" or "wide" not in row]
+            assert {row: len(runs) for row, runs in cells[corpus, fill].items()} == {
+                row: 1 if row in UNTRAINED else 5 for row in names
+            }
+
+
+def test_a_difference_has_the_interval_of_welch_s_test() -> None:
+    cells = load()
+    first, second = PAIRS[0]
+    scores = [values(cells["imdb", ""][row], POST_HOC) for row in (second, first)]
+    limits = ttest_ind(*scores, equal_var=False).confidence_interval()
+    number = by_name(differences(cells))[f"difference.imdb.{first}.{second}"]
+    assert number.value == pytest.approx(mean(scores[0]) - mean(scores[1]))
+    assert number.interval == pytest.approx((limits.low, limits.high), rel=1e-6)
 
 
 def test_every_row_of_the_study_has_a_name() -> None:

@@ -155,11 +155,13 @@ def row_numbers(cells: Cells) -> Iterator[Number]:
 
 def differences(cells: Cells) -> Iterator[Number]:
     """By how much the second row is above the first, with Welch's interval."""
-    for corpus in CORPORA:
-        for first, second in PAIRS:
-            scores = ({"": values(cells[corpus, ""][row], POST_HOC)} for row in (second, first))
-            result = difference(*scores)
-            yield ORIGIN.number(f"difference.{corpus}.{first}.{second}", result.value, (result.low, result.high))
+    texts = [(corpus, "", *pair) for corpus in CORPORA for pair in PAIRS]
+    images = [(corpus, FILLS[0], PLAIN[1], "l2x-cnn") for corpus in IMAGES]
+    for corpus, fill, first, second in (*texts, *images):
+        scores = ({"": values(cells[corpus, fill][row], POST_HOC)} for row in (second, first))
+        result = difference(*scores)
+        name = ".".join(filter(None, ("difference", corpus, fill, first, second)))
+        yield ORIGIN.number(name, result.value, (result.low, result.high))
 
 
 def gaps(cells: Cells) -> Iterator[Number]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from studies.ledger import data as deciding
+from studies.ledger import data as stability
 from studies.numbers import Number, Numbers, Origin, by_name
 from studies.rendering import render
 from studies.study import STUDIES, Data
@@ -17,7 +17,7 @@ from studies.tables import markdown
 CLAIMS = Path(__file__).parent / "claims.toml"
 NOT_ACTIVE = "not active at these settings"
 VERDICTS = ("holds", "holds in part", "does not hold", NOT_ACTIVE, "cannot be decided here")
-NAMES = re.compile(r"numbers?\('([^']+)'\)")
+NAMES = re.compile(r"number\('([^']+)'\)")
 """Names of numbers of this study in a template."""
 OWN = Origin("", "python -m studies page ledger")
 
@@ -50,7 +50,7 @@ def claims() -> list[Claim]:
 def numbers() -> list[Number]:
     rows = claims()
     names = {name for row in rows for name in NAMES.findall(row.evidence)}
-    return [*_counts(rows), *deciding.numbers(names)]
+    return [*_counts(rows), *stability.numbers(names)]
 
 
 def _counts(rows: list[Claim]) -> Iterator[Number]:

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from steadygaze.study.published_tables import find_table
 from steadygaze.study.table_blocks import blocks
 from studies.__main__ import application
-from studies.black_boxes import table as black_boxes
 from studies.ledger.data import numbers
 from studies.ledger.table import NOT_ACTIVE, VERDICTS, Claim, claims, data
 from studies.rationales.plan import plan
@@ -65,15 +64,11 @@ def test_the_table_has_every_claim_with_its_numbers() -> None:
     assert not any("{" in cell for row in rows for cell in row)
 
 
-def test_numbers_of_other_studies_are_those_of_their_records() -> None:
+def test_a_number_is_named_after_its_statistic_row_and_measure() -> None:
     """stability.md: consensus shifts 65 % less than vanilla under three synonyms (61–69 %), hate apart."""
-    name = "gain.imdb.l2x-y-mask-neutral-simple.l2x-y-plain-simple"
-    shift, gain = sorted(numbers(["ratio.consensus.jensen-shannon/3-synonyms", name]), key=lambda number: -number.value)
-    assert [round(x, 2) for x in (shift.value, *(shift.interval or ()))] == [0.35, 0.31, 0.39]
-    rows = black_boxes.load()["imdb", ""]
-    ours, base = (
-        black_boxes.values(rows[f"l2x-y-{row}-simple"], black_boxes.POST_HOC) for row in ("mask-neutral", "plain")
-    )
-    assert gain.value == pytest.approx(sum(ours) / len(ours) - sum(base) / len(base))
-    with pytest.raises(SystemExit, match=r"there are no records of movies\.a3r"):
-        list(numbers(["movies.a3r", "movies.a2r"]))
+    (shift,) = numbers(["ratio.consensus.jensen-shannon/3-synonyms"])
+    assert [round(x, 2) for x in (float(shift), *(shift.interval or ()))] == [0.35, 0.31, 0.39]
+    (start,) = numbers(["paired.seat-paper-ce.jensen-shannon/noise"])
+    assert round(float(start), 3) == 1
+    with pytest.raises(SystemExit, match="the records have no macro-f2 of consensus"):
+        list(numbers(["difference.consensus.macro-f2"]))

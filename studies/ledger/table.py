@@ -1,4 +1,7 @@
-"""The claims of four papers (claims.toml): counts by verdict, the numbers that decide them, and all claims as data."""
+"""The claims of four papers (claims.toml): counts by verdict, the numbers that decide them, and all claims as data.
+
+`index.md.jinja` is the overview of all studies.
+"""
 
 import re
 import tomllib

@@ -76,15 +76,6 @@ QUOTES = {
     ),
     "docs/limitations.md": flips("consensus"),
     "docs/tutorial.md": (f"{STUDIES['stability'].numbers['models.all'].value} models",),
-    "docs/results/index.md": (
-        *HEADLINE,
-        less(BEST, "label-flip.3-held-out"),
-        less(BEST, "top-k-lost.3-held-out"),
-        less(BEST, "jensen-shannon.3-synonyms"),
-        as_flat(BEST),
-        loss("hate.word-at.macro-f1"),
-        loss(f"hate.{BEST}.macro-f1"),
-    ),
     "docs/how-to/train-stable-classifier.md": (
         predicted(BEST, "label-flip.3-synonyms"),
         less("consensus", "jensen-shannon.3-held-out"),

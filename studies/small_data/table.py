@@ -10,7 +10,17 @@ from scipy.stats import ttest_1samp
 from steadygaze.study.seed_statistics import holm
 from studies.numbers import Number, Origin
 from studies.small_data.plan import CORPORA, DIFFERENCES, NAMES, OTHER_CORPORA
-from studies.tables import RECORDS, Records, markdown, mean_and_interval, minus_signs, read_records
+from studies.study import Data
+from studies.tables import (
+    RECORDS,
+    Records,
+    markdown,
+    mean_and_interval,
+    minus_signs,
+    read_records,
+    summary,
+    summary_heading,
+)
 
 RUN = "python -m studies run small_data --out DIR"
 TEST = Origin("6eb1502f", RUN)
@@ -101,6 +111,27 @@ def numbers() -> list[Number]:
         TEST.number("failed-fit", min(usual)),
         TEST.number("fits", len(records)),
     ]
+
+
+def data() -> Data:
+    """Macro-F1 of every row, and the differences of our models from two regressions."""
+    names, labels = CORPORA | OTHER_CORPORA, {row: name.replace("`", "") for row, name in NAMES.items()}
+    scores = [["corpus", "texts", "split", "row", "seeds", *summary_heading("macro-F1")]]
+    differences = [["corpus", "texts", "row", "regression", "difference", "±", "p after Holm's correction"]]
+    for part in ("", "_other", "_settings"):
+        records = read_records([RECORDS / f"small_data{part}.jsonl"])
+        split, lines, tested = records[0]["split"], list[list[str]](), list[list[float]]()
+        for (corpus, size), rows in scores_of(records).items():
+            start = [names[corpus], str(size)]
+            for row in (row for row in NAMES if row in rows):
+                values = [*rows[row].values()]
+                scores.append([*start, split, labels[row], str(len(values)), *summary(values)])
+            for row, base in TABLE_PAIRS:
+                if row in rows and base in rows:
+                    tested.append(paired(rows, row, base))
+                    lines.append([*start, labels[row], labels[base], *summary(tested[-1])[:2]])
+        differences += [[*line, f"{p:.3f}"] for line, p in zip(lines, corrected(tested), strict=True)]
+    return {"small-data.csv": scores, "small-data-differences.csv": differences}
 
 
 def table(records: list[Path] = [RECORDS / "small_data.jsonl"]) -> str:  # noqa: B006

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny, transformer_folder
+from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
 from steadygaze.core.errors import UserError
 from steadygaze.techniques.vanilla import Vanilla
 
@@ -187,8 +187,7 @@ def test_resuming_needs_the_folder_of_the_run():
         tiny().fit(TEXTS, LABELS, resume=True)
 
 
-def test_a_transformer_reports_what_it_does_not_support(tmp_path_factory):
-    encoder = f"transformer:{transformer_folder(tmp_path_factory.mktemp('network'))}"
+def test_a_transformer_reports_what_it_does_not_support(encoder):
     with pytest.raises(UserError, match="reads at most 61 tokens of a text here; max_length is 62"):
         tiny(encoder, max_length=62).fit(TEXTS, LABELS)
     with pytest.raises(UserError, match="has its own vectors"):

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny, transformer_folder
+from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.explainers import EXPLAINERS
@@ -25,9 +25,8 @@ HARD = [
 
 
 @pytest.fixture(scope="module")
-def transformer(tmp_path_factory):
-    folder = transformer_folder(tmp_path_factory.mktemp("network"))
-    return tiny(f"transformer:{folder}").fit(TEXTS, LABELS)
+def transformer(encoder):
+    return tiny(encoder).fit(TEXTS, LABELS)
 
 
 @cache

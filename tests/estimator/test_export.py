@@ -10,16 +10,15 @@ import pytest
 import torch
 from sklearn.model_selection import GridSearchCV
 
-from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny, transformer_folder
+from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
 from steadygaze.core.errors import UserError
 
 TOKENS = {**SMALL, "granularity": "token"}
 
 
 @pytest.fixture(scope="module")
-def transformer(tmp_path_factory):
-    folder = transformer_folder(tmp_path_factory.mktemp("encoder"))
-    return tiny(f"transformer:{folder}", settings={"learning_rate": 0.01}).fit(TEXTS, LABELS)
+def transformer(encoder):
+    return tiny(encoder, settings={"learning_rate": 0.01}).fit(TEXTS, LABELS)
 
 
 def joblib_copy(clf):

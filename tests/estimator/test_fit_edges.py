@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from commands import refused
-from estimator.students import CSV, QUICK, STUDENTS, student
-from estimator.tiny import LABELS, NOUNS, TEXTS
+from estimator.students import QUICK, STUDENTS, student
+from estimator.tiny import LABELS, NOUNS, TEXTS, write_csv
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.fit import fit
 from steadygaze.estimator.inputs import read_split
@@ -17,9 +17,7 @@ from training.toys import Listener, weights
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory):
-    file = tmp_path_factory.mktemp("data") / "films.csv"
-    file.write_text(CSV, encoding="utf-8")
-    return file
+    return write_csv(tmp_path_factory.mktemp("data") / "films.csv")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from commands import refused, run
-from estimator.students import CSV, HELD, QUICK, STUDENTS, bits, student
-from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
+from estimator.students import HELD, QUICK, STUDENTS, bits, student
+from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny, write_csv
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.fit import CheckpointConfig, fit
 from steadygaze.estimator.inputs import read_split
@@ -109,7 +109,7 @@ def test_what_is_no_classifier_is_no_reference(wrong):
 def files(tmp_path_factory) -> Path:
     """Texts as a file, and saved models of several kinds."""
     folder = tmp_path_factory.mktemp("given")
-    (folder / "films.csv").write_text(CSV, encoding="utf-8")
+    write_csv(folder / "films.csv")
     tiny().fit(TEXTS, LABELS).save(folder / "reference")
     for what in ("vocabulary", "labels", "encoder"):
         FOREIGN[what][0]().save(folder / what)

@@ -8,7 +8,7 @@ import torch
 
 import steadygaze as sg
 from adapters import folders
-from estimator.tiny import LABELS, PAIRS, TEXTS, tiny, transformer_folder
+from estimator.tiny import LABELS, PAIRS, TEXTS, tiny
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data, collate
 from steadygaze.explainers import EXPLAINERS
@@ -16,11 +16,6 @@ from steadygaze.models.inference import inference
 
 LONG = "good film and bad film " * 40
 SETTINGS = {"window": 16, "stride": 12}
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory) -> str:
-    return f"transformer:{transformer_folder(tmp_path_factory.mktemp('bert'))}"
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 import commands
 import steadygaze
-from estimator.tiny import NOUNS, PAIRS, SMALL, tiny, transformer_folder
+from estimator.tiny import NOUNS, PAIRS, SMALL, tiny
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpus import Corpus
@@ -94,9 +94,8 @@ def test_nothing_is_certified_of_weights_that_no_decoder_was_given():
         steadygaze.certify(fitted("a2r"), TEXTS)
 
 
-def test_a_transformer_selects_too(tmp_path):
-    name = f"transformer:{transformer_folder(tmp_path / 'bert')}"
-    clf = tiny(name, technique="rnp", settings={"granularity": "token"}).fit(TEXTS, LABELS)
+def test_a_transformer_selects_too(encoder, tmp_path):
+    clf = tiny(encoder, technique="rnp", settings={"granularity": "token"}).fit(TEXTS, LABELS)
     clf.save(tmp_path / "model")
     back = steadygaze.load(tmp_path / "model", device="cpu")
     assert np.array_equal(back.predict_proba(TEXTS), clf.predict_proba(TEXTS))

@@ -14,7 +14,7 @@ from rich.console import Console
 import commands
 import steadygaze as sg
 from estimator.model_folder.compare import contents
-from estimator.tiny import LABELS, TEXTS, fitted, tiny
+from estimator.tiny import LABELS, TEXTS, fitted, tiny, write_csv
 from images.toys import planted
 from opinions import lexicon
 from opinions import texts as opinions
@@ -41,9 +41,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    rows = [f'"{text}",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)]
-    (tmp_path / "films.csv").write_text("".join(["text,label\n", *rows]))
-    return tmp_path / "films.csv"
+    return write_csv(tmp_path / "films.csv")
 
 
 def names(folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import steadygaze as sg
 from estimator.rewrites import GROUPS, random_text, rewrite, rewrites
-from estimator.tiny import LABELS, SMALL, TEXTS, tiny, transformer_folder
+from estimator.tiny import LABELS, SMALL, TEXTS, tiny
 from steadygaze.core.errors import CoverageWarning, HealthWarning, SynonymWarning, UserError
 from steadygaze.data.synonym_groups import SynonymGroups, fold_word
 from steadygaze.data.word_tokenizer import build_word_tokenizer
@@ -36,11 +36,6 @@ def outcome(clf: TextClassifier, X: list, **options: Any) -> list[tuple]:
 def random_texts(number: int, seed: int = 0) -> list[str]:
     rng = random.Random(seed)
     return [random_text(rng) for _ in range(number)]
-
-
-@pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return f"transformer:{transformer_folder(tmp_path_factory.mktemp('tiny-bert'))}"
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +64,8 @@ def test_encoders_and_techniques_do_not_see_in_group_rewrites(encoder: str, tech
     assert outcome(clf, ["the plot"]) != outcome(clf, ["the good"])
 
 
-def test_a_transformer_does_not_see_in_group_rewrites(network: str, tmp_path: Path) -> None:
-    clf = tiny(network, synonym_groups=GROUPS).fit(TEXTS, LABELS)
+def test_a_transformer_does_not_see_in_group_rewrites(encoder: str, tmp_path: Path) -> None:
+    clf = tiny(encoder, synonym_groups=GROUPS).fit(TEXTS, LABELS)
     clf.save(tmp_path / "model")
     loaded = sg.load(tmp_path / "model")
     texts = random_texts(40, 2)
@@ -105,8 +100,8 @@ def test_a_fitted_explainer_does_not_see_in_group_rewrites(grouped: TextClassifi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["words", "pieces"])
-def test_a_hundred_rewrites_of_a_thousand_texts_are_bit_identical(kind: str, network: str) -> None:
-    clf = tiny("bilstm" if kind == "words" else network, synonym_groups=GROUPS).fit(TEXTS, LABELS)
+def test_a_hundred_rewrites_of_a_thousand_texts_are_bit_identical(kind: str, encoder: str) -> None:
+    clf = tiny("bilstm" if kind == "words" else encoder, synonym_groups=GROUPS).fit(TEXTS, LABELS)
     texts = random_texts(1000, 6)
     expected = outcome(clf, texts)
     for seed in range(100):
@@ -145,13 +140,13 @@ def test_arbitrary_groups_give_the_same_ids_in_any_case_and_punctuation(
     assert all(0 <= a < b <= len(second[0]) for a, b in other.spans[0])
 
 
-def test_highlights_show_the_words_of_the_text(grouped: TextClassifier, network: str) -> None:
+def test_highlights_show_the_words_of_the_text(grouped: TextClassifier, encoder: str) -> None:
     text = "A SUPERB, well-made picture! The bistro wasn't lousy."
     words = ["A", "SUPERB", ",", "well", "-", "made", "picture", "!", "The", "bistro", "was", "n't", "lousy", "."]
     explanation = grouped.explain(text)
     assert list(explanation.tokens) == words
     assert [text[a:b] for a, b in explanation.spans] == words
-    pieces = tiny(network, synonym_groups=GROUPS).fit(TEXTS, LABELS).explain(text)
+    pieces = tiny(encoder, synonym_groups=GROUPS).fit(TEXTS, LABELS).explain(text)
     assert [text[a:b] for a, b in pieces.spans] == list(pieces.tokens)
     assert {"SUPERB", "picture", "bistro", "lousy"} <= set(pieces.tokens)
 

@@ -7,7 +7,7 @@ import pytest
 import commands
 from disk import disk_limit
 from estimator.model_folder.compare import assert_same, contents
-from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair
+from estimator.tiny import PAIRS, TEXTS, fitted, fitted_pair, write_csv
 from steadygaze.adapters.load_and_explain import load
 from steadygaze.core import tensor_files
 from steadygaze.core.errors import UserError
@@ -53,8 +53,7 @@ def test_a_model_of_ours_is_replaced(folder):
 
 
 def test_train_replaces_a_model_only_with_replace(capsys, folder, tmp_path):
-    before, data = contents(folder), tmp_path / "films.csv"
-    data.write_text("text,label\n" + "".join(f'"{text}",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)))
+    before, data = contents(folder), write_csv(tmp_path / "films.csv")
     command = ["train", data, "--out", folder, "--epochs", "1", "--set", "hidden=4", "--device", "cpu"]
     message = f"{folder} already has a model; pass --replace to replace it, or choose another folder"
     assert message in commands.refused(capsys, *command)

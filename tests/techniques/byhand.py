@@ -4,6 +4,7 @@ h_t = x_t,   s_t = first entry of x_t,   w = softmax(s),   z = Θ Σ_t w_t x_t  
 """
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,11 @@ from steadygaze.techniques.technique import LossContext, Technique
 from steadygaze.training.training_run import TrainingRun
 from training.toys import corpus, make_run, model_for
 
+LN3 = math.log(3)
+PEAKED = [(LN3, 4 * LN3), (0, 0)]
+"""Two words: weights (¾, ¼), z = (0, 3 ln 3), p = (1/28, 27/28)."""
+EVEN = [(0, 4 * LN3), (0, 0)]
+"""Two words: weights (½, ½), z = (0, 2 ln 3), p = (1/10, 9/10)."""
 NO_PULL = ((0.0, 0.0), (0.0, 1.0))
 """Θ by which the second entry of the context is the second logit, and the first logit is 0."""
 

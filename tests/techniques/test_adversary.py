@@ -12,12 +12,8 @@ from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.models import inference
 from steadygaze.techniques.adversary import Adversary
 from steadygaze.techniques.technique import CachedTargets
-from techniques.byhand import assert_gradient, by_hand, even, frozen, handed, loss, real_model, texts
+from techniques.byhand import PEAKED, assert_gradient, by_hand, even, frozen, handed, loss, real_model, texts
 from training.toys import corpus, make_run
-
-LN3 = math.log(3)
-WORDS = [(LN3, 4 * LN3), (0, 0)]
-"""Weights (¾, ¼), z = (0, 3 ln 3), p = (1/28, 27/28)."""
 
 
 def test_the_terms_by_hand():
@@ -26,7 +22,7 @@ def test_the_terms_by_hand():
     ½ Σ |Δy| = 27/28 − 9/10 = 9/140.  KL(w̃ ‖ w) = ½ ln(⅔) + ½ ln 2 = ½ ln(4/3); the other way round it would be
     ¾ ln(3/2) + ¼ ln(½) = 0.131, not 0.144.
     """
-    reference = by_hand(WORDS)
+    reference = by_hand(PEAKED)
     terms = loss(Adversary(difference=0.2), even(reference), texts([1, 2]), models={"reference": frozen(reference)})
     results = {name: value.item() for name, value in terms.items()}
     assert results == pytest.approx({"task": 9 / 140, "difference": -0.2 * math.log(4 / 3) / 2}, abs=1e-12)

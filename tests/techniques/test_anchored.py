@@ -13,10 +13,9 @@ from steadygaze.core.maths.distributions import cross_entropy
 from steadygaze.perturbations.word_substitution import Synonyms, without_synonyms
 from steadygaze.techniques.anchored import Anchored, stack_versions
 from steadygaze.techniques.seat import top_k_distance
-from techniques.byhand import assert_gradient, by_hand, even, frozen, loss, real_model, record_calls, texts
+from techniques.byhand import LN3, assert_gradient, by_hand, even, frozen, loss, real_model, record_calls, texts
 from training.toys import make_run
 
-LN3 = math.log(3)
 OFF = {"noise": 0, "swaps": 0, "stability": 0}
 
 

@@ -7,9 +7,7 @@ import torch
 
 from contract.tiny import ENCODER_NAMES, assert_close
 from steadygaze.techniques.attention_at import AttentionAT
-from techniques.byhand import by_hand, real_model, shift_of, texts
-
-LN3 = math.log(3)
+from techniques.byhand import EVEN, LN3, by_hand, real_model, shift_of, texts
 
 
 def test_two_words_by_hand():
@@ -18,7 +16,7 @@ def test_two_words_by_hand():
     dz/ds_t = w_t (x_t − c) = ½ (± 2 ln 3), so that g is a multiple of (−1, 1): away from the word for the
     label.  ε = ln 3/√2 makes r = (−½ ln 3, ½ ln 3): weights (¼, ¾), z = (0, ln 3), p = 3/4, ℓ = ln(4/3).
     """
-    model, batch = by_hand([(0, 4 * LN3), (0, 0)]), texts([1, 2])
+    model, batch = by_hand(EVEN), texts([1, 2])
     r, terms = shift_of(AttentionAT(epsilon=LN3 / 2**0.5, weight=2.0), model, batch)
     assert_close(r, torch.tensor([[-LN3 / 2, LN3 / 2]], dtype=torch.float64))
     assert list(terms) == ["task", "adversarial"]

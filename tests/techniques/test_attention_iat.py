@@ -9,9 +9,8 @@ from torch import Tensor
 from contract.tiny import ENCODER_NAMES, assert_close
 from steadygaze.techniques.attention_at import AttentionAT
 from steadygaze.techniques.attention_iat import AttentionIAT, iat_direction
-from techniques.byhand import by_hand, loss, real_model, shift_of, task, texts
+from techniques.byhand import EVEN, LN3, PEAKED, by_hand, loss, real_model, shift_of, task, texts
 
-LN3 = math.log(3)
 EPSILON = 0.6
 
 
@@ -93,12 +92,12 @@ def test_two_words_by_hand():
                scores by the same, which changes nothing.  Here with scores (ln 3, 0): weights (¾, ¼), ℓ = ln(28/27)
     """
     batch = texts([1, 2])
-    model = by_hand([(0, 4 * LN3), (0, 0)])
+    model = by_hand(EVEN)
     expected = {"word": (LN3 / 2, 4 / 3), "released": (LN3 / 2**0.5, 28 / 27), "literal": (5.0, 10 / 9)}
     for variant, (epsilon, value) in expected.items():
         terms = loss(AttentionIAT(epsilon=epsilon, variant=variant), model, batch)
         assert terms["adversarial"].item() == pytest.approx(math.log(value), abs=1e-12)
-    uneven = by_hand([(LN3, 4 * LN3), (0, 0)])
+    uneven = by_hand(PEAKED)
     r, terms = shift_of(AttentionIAT(epsilon=5.0, variant="literal"), uneven, batch)
     assert_close(r, torch.full((1, 2), -5 / 2**0.5, dtype=torch.float64))
     assert terms["adversarial"].item() == pytest.approx(math.log(28 / 27), abs=1e-12)

@@ -9,14 +9,7 @@ from contract.tiny import assert_close
 from steadygaze.core.random_key import RandomKey
 from steadygaze.techniques.attention_rp import AttentionRP
 from steadygaze.techniques.technique import LossContext
-from techniques.byhand import (
-    by_hand,
-    handed,
-    real_model,
-    shift_of,
-    texts,
-    without_padding,
-)
+from techniques.byhand import EVEN, by_hand, handed, real_model, shift_of, texts, without_padding
 
 
 class Chosen(RandomKey):
@@ -31,7 +24,7 @@ def test_two_words_by_hand():
 
     ε = (5/7) ln 3: r_2 − r_1 = (7/5) ε = ln 3, weights (¼, ¾), z = (0, ln 3), ℓ = ln(4/3).
     """
-    model, batch = by_hand([(0, 4 * math.log(3)), (0, 0)]), texts([1, 2, 0])
+    model, batch = by_hand(EVEN), texts([1, 2, 0])
     terms = AttentionRP(epsilon=5 / 7 * math.log(3)).loss(model, batch, LossContext(key=Chosen()))
     assert terms["task"].item() == pytest.approx(math.log(10 / 9), abs=1e-12)
     assert terms["adversarial"].item() == pytest.approx(math.log(4 / 3), abs=1e-12)

@@ -12,10 +12,9 @@ from steadygaze.techniques.anchored import Anchored
 from steadygaze.techniques.consensus import Consensus
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.techniques.word_at import WordAT
-from techniques.byhand import by_hand, frozen, handed, loss, texts
+from techniques.byhand import EVEN, PEAKED, by_hand, frozen, handed, loss, texts
 from training.toys import corpus, make_model, make_run, outcome
 
-LN3 = math.log(3)
 OFF = {"noise": 0, "swaps": 0, "stability": 0}
 
 
@@ -24,7 +23,7 @@ def test_the_anchor_by_hand():
 
     The first teacher as a student: D1 = −p ln(27/28) − (1 − p) ln(1/28), L_topk = (⅛ + ⅛) · 2/4 = ⅛.
     """
-    teacher, other = by_hand([(LN3, 4 * LN3), (0, 0)]), by_hand([(0, 4 * LN3), (0, 0)])
+    teacher, other = by_hand(PEAKED), by_hand(EVEN)
     models = {"teacher-0": frozen(teacher), "teacher-1": frozen(other)}
     terms = loss(Consensus(**OFF, closeness=1, overlap=1), teacher, texts([1, 2]), models=models)
     p = (27 / 28 + 9 / 10) / 2
@@ -34,7 +33,7 @@ def test_the_anchor_by_hand():
 
 def test_a_temperature_of_one_half_squares_the_mean_prediction():
     """The teachers of the test above: p is the mean, the target is p² / (p² + (1 − p)²), and attention is unchanged."""
-    teacher, other = by_hand([(LN3, 4 * LN3), (0, 0)]), by_hand([(0, 4 * LN3), (0, 0)])
+    teacher, other = by_hand(PEAKED), by_hand(EVEN)
     models = {"teacher-0": frozen(teacher), "teacher-1": frozen(other)}
     memory = handed(Consensus(target_temperature=0.5), teacher, texts([1, 2]), models=models).cached_targets
     p = (27 / 28 + 9 / 10) / 2

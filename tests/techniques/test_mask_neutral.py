@@ -13,10 +13,9 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.techniques.mask_neutral import MaskNeutral
 from steadygaze.techniques.technique import LossContext
 from steadygaze.training.training_loop import StageLoop
-from techniques.byhand import by_hand, texts
+from techniques.byhand import LN3, PEAKED, by_hand, texts
 from training.toys import Listener, corpus, make_model, make_run
 
-LN3 = math.log(3)
 WIDE = {"low": 1e-9, "high": 1e9, "scaled": False}
 """No clipping, no scaling: the weights of Fact 1 itself."""
 
@@ -85,7 +84,7 @@ def test_the_loss_by_hand():
 
     Ratios ¾ : ½ = 3/2 for label 1, ¼ : ½ = 1/2 for label 0; their mean is 1, so they stay.  The probe sees 2 · (¾, ¼).
     """
-    model, probe = by_hand([(LN3, 4 * LN3), (0, 0)]), Known(0.5, 0.5)
+    model, probe = by_hand(PEAKED), Known(0.5, 0.5)
     terms = MaskNeutral().loss(model, texts([1, 2], [1, 2], label=(1, 0)), context_of(probe, 0.25, 0.75))
     assert_close(terms["task"], torch.tensor([-1.5 * math.log(27 / 28), -0.5 * math.log(1 / 28)], dtype=torch.float64))
     assert_close(terms["mask"], torch.full((2,), math.log(2), dtype=torch.float64))
@@ -106,7 +105,7 @@ def test_three_classes_and_clipping():
 
 
 def test_no_player_receives_the_gradient_of_the_probe_and_the_probe_changes_no_player():
-    model, probe = by_hand([(LN3, 4 * LN3), (0, 0)]), Known(0.3, 0.7)
+    model, probe = by_hand(PEAKED), Known(0.3, 0.7)
     batch = texts([1, 2], [2, 1, 1], label=(1, 0))
     terms = MaskNeutral().loss(model, batch, context_of(probe, 0.5, 0.5))
     own = list(model.parameters())

@@ -10,6 +10,9 @@ from contract.tiny import assert_close
 from steadygaze.core.maths.distributions import cross_entropy
 from steadygaze.techniques.seat import Seat
 from techniques.byhand import (
+    EVEN,
+    LN3,
+    PEAKED,
     assert_gradient,
     by_hand,
     even,
@@ -22,10 +25,6 @@ from techniques.byhand import (
 )
 from training.toys import make_model, make_run, weights
 
-LN3 = math.log(3)
-WORDS = [(LN3, 4 * LN3), (0, 0)]
-"""Weights (¾, ¼), z = (0, 3 ln 3), p = (1/28, 27/28)."""
-
 
 @pytest.mark.parametrize("variant", ["paper", "joint"])
 @pytest.mark.parametrize("solver", ["pairs", "exact"])
@@ -36,7 +35,7 @@ def test_the_terms_by_hand(variant, solver):
     a_10 = (4 ln 3, 0); R = ¼: margins 2 ln 3 ± ln 3, y = 3/4 or 27/28, and the first is the worse:
     D2 = −9/10 ln(3/4) − 1/10 ln(1/4).
     """
-    reference, batch = by_hand(WORDS), texts([1, 2])
+    reference, batch = by_hand(PEAKED), texts([1, 2])
     technique = Seat(variant=variant, radius=0.25, solver=solver, stability=3.0, overlap=8.0)
     terms = loss(technique, even(reference), batch, models={"reference": frozen(reference)})
     close = -27 / 28 * math.log(0.9) - 1 / 28 * math.log(0.1)
@@ -115,7 +114,7 @@ def test_released_by_hand():
     ball one stands; ten steps of 2ρ/10 cross it.  So r = ((−ρ, −ρ), (ρ, −ρ)): w̃ = (¼, ¾),
     z = ¼ (4 ln 3 − ρ) − ¾ ρ = ½ ln 3, ℓ = ln(1 + 1/√3); L_topk = (½ + ½)/4.
     """
-    model, batch = by_hand([(0, 4 * LN3), (0, 0)]), texts([1, 2])
+    model, batch = by_hand(EVEN), texts([1, 2])
     technique = Seat(variant="released", embedding_radius=LN3 / 2, stability=3.0, overlap=8.0)
     results = {name: value.item() for name, value in loss(technique, model, batch).items()}
     expected = {"task": math.log(10 / 9), "adversarial": 3 * math.log(1 + 3**-0.5), "top-k": 2.0}

@@ -16,12 +16,11 @@ from steadygaze.perturbations.closed_form import best_pair
 from steadygaze.techniques.anchored import Anchored
 from steadygaze.techniques.consensus import Consensus
 from steadygaze.techniques.seat import Seat, WeightBall, top_k_distance, worst_change
-from techniques.byhand import by_hand, real_model, texts
+from techniques.byhand import LN3, by_hand, real_model, texts
 
 W = torch.tensor([[0.5, 0.3, 0.2, 0.0]], dtype=torch.float64)
 OWN = torch.tensor([[0.1, 0.2, 0.3, 0.4]], dtype=torch.float64)
 WORDS = torch.ones(1, 4, dtype=torch.bool)
-LN3 = math.log(3)
 
 
 def binary(encoder: str = "bilstm"):

@@ -11,10 +11,8 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.perturbations.word_substitution import substitute_words, without_synonyms
 from steadygaze.techniques.synonym_augmentation import SynonymAugmentation
 from steadygaze.techniques.vanilla import Vanilla
-from techniques.byhand import assert_gradient, by_hand, handed, loss, real_model, task, texts
+from techniques.byhand import LN3, assert_gradient, by_hand, handed, loss, real_model, task, texts
 from techniques.test_anchored import synonyms
-
-LN3 = math.log(3)
 
 
 def test_the_terms_by_hand() -> None:

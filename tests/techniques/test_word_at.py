@@ -7,9 +7,7 @@ import torch
 
 from contract.tiny import ENCODER_NAMES, assert_close
 from steadygaze.techniques.word_at import WordAT
-from techniques.byhand import by_hand, loss, move_of, real_model, texts
-
-LN3 = math.log(3)
+from techniques.byhand import LN3, by_hand, loss, move_of, real_model, texts
 
 
 def test_one_word_by_hand():

@@ -10,9 +10,8 @@ from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.perturbations.word_substitution import without_synonyms
 from steadygaze.techniques.word_at import WordAT
 from steadygaze.techniques.word_iat import WordIAT
-from techniques.byhand import by_hand, handed, loss, move_of, real_model, task, texts
+from techniques.byhand import LN3, by_hand, handed, loss, move_of, real_model, task, texts
 
-LN3 = math.log(3)
 WORDS = [(0, 2 * LN3), (LN3, 2 * LN3), (0, -1)]
 """The second is the first one's nearest by cosine (2/√5), the third the other way (−1)."""
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -217,25 +216,6 @@ def test_a_torn_file_is_trained_anew_and_made_whole(damage: str, whole: Path, tm
     assert outcome(make_run(Distil(), teacher_cache=tmp_path, watcher=recorder)) == alone("distil")
     assert recorder.skipped == 0
     assert [result.read_bytes() for result in tmp_path.iterdir()] == [whole.read_bytes()]
-
-
-def test_threads_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path) -> None:
-    teacher_cache, tensors, history = TeacherCache(tmp_path, {}), {"x": torch.arange(50_000.0)}, [{"epoch": 1}]
-    seen: list[Any] = []
-
-    def work() -> None:
-        for _ in range(15):
-            teacher_cache.put({}, tensors, history)
-            seen.append(teacher_cache.get({}))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 60
-    assert all(result is not None and result[1] == history and result[0]["x"].equal(tensors["x"]) for result in seen)
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 PUT = """

@@ -9,7 +9,7 @@ import torch
 
 import commands
 import steadygaze
-from contract.test_explainers import assert_untouched, look
+from contract.probing import state
 from contract.tiny import assert_close, batch, split, widened
 from estimator.test_rationalizers import TEXTS, fitted
 from models.test_rationalizer import BOTH, by_hand, made
@@ -37,9 +37,9 @@ def test_one_sentence_by_hand():
 @BOTH
 def test_it_is_the_models_own_and_leaves_it_as_it_was(name, way):
     model, read = made(name, way), widened(batch(split()), 2)
-    before, output = look(model), model(read)
+    before, output = state(model), model(read)
     result = RationaleExplainer().explain(model, read)
-    assert_untouched(model, before)
+    assert state(model) == before
     assert_close(result.weights, output.weights)
     assert_close(result.logits, output.logits)
     assert (result.weights != 0).equal(output.selected), "what has a weight is what was selected"

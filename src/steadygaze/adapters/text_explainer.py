@@ -17,6 +17,7 @@ from steadygaze.estimator.explain_texts import ResolvedRequest, explain_inputs, 
 from steadygaze.estimator.explainer_folder import SavedExplainer
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.explainers import EXPLAINERS
+from steadygaze.explainers.explainer import ReaderFacts
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.cxplain import FittedCXPlain
 from steadygaze.explainers.learned.fit_config import method_name
@@ -49,12 +50,6 @@ class TextExplainer(SavedExplainer):
         return self.learned.vocabulary.words
 
     @property
-    def reader_accuracy(self) -> float | None:
-        """Accuracy of the independent reader on held-out texts; None: not known."""
-        row = by_measure(self.rows).get(READER)
-        return None if row is None else row.value
-
-    @property
     def explainer(self) -> FittedSelector | FittedCXPlain:
         """The explainer, for batches of the black box's ids."""
         self.learned.networks.to(self.black_box.model.device)  # the model may have moved
@@ -71,7 +66,9 @@ class TextExplainer(SavedExplainer):
 
     def _for_tokens(self, subject: ModelAdapter) -> FittedSelector | FittedCXPlain:
         arbitrary = {item.label: (item.arbitrary, item.n) for item in arbitrary_classes(self.rows)}
-        return self.learned.explainer(subject.tokens, subject.model.device, self.reader_accuracy, arbitrary)
+        reader = by_measure(self.rows).get(READER)
+        facts = ReaderFacts(None if reader is None else reader.value, arbitrary)
+        return self.learned.explainer(subject.tokens, subject.model.device, facts)
 
     @validated()
     def explain(self, texts: Any) -> Explanation | list[Explanation | None]:

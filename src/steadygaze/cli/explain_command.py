@@ -341,7 +341,7 @@ def reader_note(adapter: "ModelAdapter", explainer: str | None) -> str:
 
     if not _shows_rationale(adapter, explainer):
         return ""
-    if (accuracy := RationaleExplainer().reader_accuracy(adapter.model)) is None:
+    if (accuracy := RationaleExplainer().reader_facts(adapter.model).accuracy) is None:
         return ""
     share = percent(accuracy)
     return f"An independent reader recovers the label from the selected words in {share} of the validation texts."

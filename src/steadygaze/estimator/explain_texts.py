@@ -91,7 +91,7 @@ def explain_texts(
     units = sentences if selects(model) else None
     data = placed_data(tokenized, tokenized_questions, whole_words=whole_words, sentences=units)
     target = None if request.target is None else classes.index(request.target)
-    accuracy, arbitrary = request.explainer.reader_accuracy(model), request.explainer.arbitrary_selections(model)
+    facts = request.explainer.reader_facts(model)
     explanations: list[Any] = [None] * len(texts)
     for rows in by_length(data, request.batch_size):
         batch = collate(data, rows).to(model.device)
@@ -124,9 +124,9 @@ def explain_texts(
                 selected=request.explainer.selects_words,
                 rationale=rationale,
                 sentences=numbers[i],
-                reader_accuracy=accuracy,
+                reader_accuracy=facts.accuracy,
                 unit=request.explainer.unit,
-                arbitrary_selections=arbitrary.get(str(label)),
+                arbitrary_selections=facts.arbitrary.get(str(label)),
                 health=health,
             )
         if questions is not None and tokenized_questions is not None and saliency.question is not None:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
@@ -104,6 +104,16 @@ def finite_weights(saliency: Saliency, batch: Batch) -> Tensor:
     return saliency.weights.double()
 
 
+@dataclass(frozen=True)
+class ReaderFacts:
+    """Results of the independent reader on held-out selections."""
+
+    accuracy: float | None = None
+    """Share of right predictions; None: not known."""
+    arbitrary: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """For predicted classes: texts with an arbitrary selection, and all texts.  Empty: none, or not known."""
+
+
 class Explainer(ABC):
     """Base class of explainers: a subclass defines `explain` and is registered in `EXPLAINERS`.
 
@@ -172,8 +182,8 @@ class Explainer(ABC):
         """
         return None
 
-    def reader_accuracy(self, model: Model) -> float | None:
-        """Return the accuracy of the independent reader on held-out selections.
+    def reader_facts(self, model: Model) -> ReaderFacts:
+        """Return the results of the independent reader on held-out selections.
 
         Parameters
         ----------
@@ -182,25 +192,10 @@ class Explainer(ABC):
 
         Returns
         -------
-        float or None
-            None: not known.
+        ReaderFacts
+            Its accuracy, and how often the selection is arbitrary, if known.
         """
-        return None
-
-    def arbitrary_selections(self, model: Model) -> Mapping[str, tuple[int, int]]:
-        """Return how often the selection is arbitrary on held-out texts.
-
-        Parameters
-        ----------
-        model : Model
-            The explained model.
-
-        Returns
-        -------
-        mapping of str to (int, int)
-            For predicted classes: texts with an arbitrary selection, and all texts.  Empty: none, or not known.
-        """
-        return {}
+        return ReaderFacts()
 
 
 SELECTS = "the model selects words and has a rationale, not attention"

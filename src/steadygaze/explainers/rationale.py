@@ -29,7 +29,6 @@ label, but generator and predictor can agree on one filler for each label: accur
 Cost: READINGS forward passes of selected tokens per training text and epoch, once, after the last epoch.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -44,7 +43,7 @@ from steadygaze.core.ragged import segment_count, segment_exists, segment_ids, s
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
-from steadygaze.explainers.explainer import Explainer, Saliency, SelectionPredictions
+from steadygaze.explainers.explainer import Explainer, ReaderFacts, Saliency, SelectionPredictions
 from steadygaze.explainers.learned.independent_reader import (
     BATCH,
     DRAWS,
@@ -113,7 +112,10 @@ def fit_reader(
     if steps < FEWEST:
         return None
     device = next(model.parameters()).device
-    training, held_out = (RationaleInputs(data, _labels(data, model.classes), device) for data in (train, validation))
+    training, held_out = (
+        RationaleInputs(data, one_hot(torch.from_numpy(np.asarray(data.label)), model.classes).float(), device)
+        for data in (train, validation)
+    )
     budget = _budget(model, train)
     transformer = any(isinstance(module, Transformer) for module in model.modules())
     net = ReaderFit(
@@ -187,11 +189,6 @@ def _confident(logits: Tensor, prior: Tensor) -> Tensor:
     return torch.where(unsure, torch.ones_like(probs) / probs.shape[-1], probs)
 
 
-def _labels(data: Data, classes: int) -> Tensor:
-    """(N,C)"""
-    return one_hot(torch.from_numpy(np.asarray(data.label)), classes).float()
-
-
 def _views(batch: Batch, probs: Tensor) -> RationaleBatch:
     return RationaleBatch(batch.ids, batch.mask, probs, batch.index, present=batch.present, sentences=batch.sentences)
 
@@ -234,8 +231,7 @@ class RationaleExplainer(Explainer):
             return None
         return rationale_readings(model, batch, saliency.weights > 0, saliency.logits)
 
-    def reader_accuracy(self, model: Model) -> float | None:
-        return model.reader.accuracy if selects(model) and model.reader is not None else None
-
-    def arbitrary_selections(self, model: Model) -> Mapping[str, tuple[int, int]]:
-        return model.reader.arbitrary if selects(model) and model.reader is not None else {}
+    def reader_facts(self, model: Model) -> ReaderFacts:
+        if not selects(model) or model.reader is None:
+            return ReaderFacts()
+        return ReaderFacts(model.reader.accuracy, model.reader.arbitrary)

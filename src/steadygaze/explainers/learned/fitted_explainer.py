@@ -1,6 +1,6 @@
 """Fitted explainers: fit a method to a model's predictions, explain with it, and measure its selections."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -13,7 +13,14 @@ from steadygaze.core.maths import distributions, k_subset
 from steadygaze.core.types import Batch, OnProgress, Removal, no_progress
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.text_tokenizer import Kind
-from steadygaze.explainers.explainer import PREDICTED, Explainer, Saliency, SelectionPredictions, class_balanced
+from steadygaze.explainers.explainer import (
+    PREDICTED,
+    Explainer,
+    ReaderFacts,
+    Saliency,
+    SelectionPredictions,
+    class_balanced,
+)
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.cxplain import (
     CXPlain,
@@ -49,17 +56,9 @@ class FittedSelector(Explainer):
     selects_words = True
 
     def __init__(
-        self,
-        name: str,
-        config: SelectorConfig,
-        nets: nn.ModuleDict,
-        table: TokenTable,
-        accuracy: float | None = None,
-        arbitrary: Mapping[str, tuple[int, int]] | None = None,
+        self, name: str, config: SelectorConfig, nets: nn.ModuleDict, table: TokenTable, facts: ReaderFacts
     ) -> None:
-        """`accuracy`, `arbitrary`: of the independent reader on held-out texts, if known; see `Explainer`."""
-        self.name, self.config, self.nets, self.table, self.accuracy = name, config, nets, table, accuracy
-        self.arbitrary = arbitrary or {}
+        self.name, self.config, self.nets, self.table, self.facts = name, config, nets, table, facts
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
@@ -83,11 +82,8 @@ class FittedSelector(Explainer):
         draw, own = uniform_subsets(self.config.k), self.own(batch, saliency)
         return read(self.nets["reader"], *self.selected(batch, saliency), draw, own, self.nets["approximator"])
 
-    def reader_accuracy(self, model: Model) -> float | None:
-        return self.accuracy
-
-    def arbitrary_selections(self, model: Model) -> Mapping[str, tuple[int, int]]:
-        return self.arbitrary
+    def reader_facts(self, model: Model) -> ReaderFacts:
+        return self.facts
 
     def selected(self, batch: Batch, saliency: Saliency) -> tuple[InputBatch, Tensor]:
         """Inputs of the networks, and the mask of selected units.  (B,D)"""
@@ -122,18 +118,14 @@ class FittedExplainer:
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def explainer(
-        self,
-        tokens: GrowingTokenizer,
-        device: torch.device,
-        accuracy: float | None = None,
-        arbitrary: Mapping[str, tuple[int, int]] | None = None,
+        self, tokens: GrowingTokenizer, device: torch.device, facts: ReaderFacts | None = None
     ) -> FittedSelector | FittedCXPlain:
-        """For a black box with these tokens; `accuracy`, `arbitrary`: as in `FittedSelector`."""
+        """For a black box with these tokens."""
         nets = self.networks.to(device)
         table = GrowingTable(self.vocabulary, tokens, self.config.padded_length)
         if isinstance(self.config, CXPlain):
             return FittedCXPlain(self.config, nets, table)
-        return FittedSelector(method_name(self.config), self.config, nets, table, accuracy, arbitrary)
+        return FittedSelector(method_name(self.config), self.config, nets, table, facts or ReaderFacts())
 
 
 @dataclass(frozen=True)

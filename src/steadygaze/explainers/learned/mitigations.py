@@ -85,15 +85,18 @@ class MaskNeutral(Mitigation):
         return step.loss(mask, scores, weight)
 
 
+def _pretrained(config: SelectorConfig, name: str, trains: tuple[str, ...]) -> tuple[Stage, ...]:
+    """A first stage, after which the approximator is frozen."""
+    first = Stage(name, trains=trains, epochs=config.pretraining_epochs, select="last")
+    return first, Stage("selecting", trains=("selector.", "probe."), epochs=config.epochs)
+
+
 RANDOM = "random masks"
 
 
 class RandomPretraining(Mitigation):
     def stages(self, config: SelectorConfig) -> tuple[Stage, ...]:
-        return (
-            Stage(RANDOM, trains=("approximator.",), epochs=config.pretraining_epochs, select="last"),
-            Stage("selecting", trains=("selector.", "probe."), epochs=config.epochs),
-        )
+        return _pretrained(config, RANDOM, ("approximator.",))
 
     def players(self, config: SelectorConfig, stage: str) -> tuple[Player, ...]:
         approximator = Player("approximator", trains=("approximator.",), terms=("prediction",))
@@ -113,15 +116,7 @@ SHUFFLED = "shuffled labels"
 
 class RandomQuery(Mitigation):
     def stages(self, config: SelectorConfig) -> tuple[Stage, ...]:
-        return (
-            Stage(
-                SHUFFLED,
-                trains=("selector.", "approximator.", "probe."),
-                epochs=config.pretraining_epochs,
-                select="last",
-            ),
-            Stage("selecting", trains=("selector.", "probe."), epochs=config.epochs),
-        )
+        return _pretrained(config, SHUFFLED, ("selector.", "approximator.", "probe."))
 
     def terms(self, step: SelectorStep, stage: str) -> Terms:
         scores = step.scores(_shuffled_query(step) if stage == SHUFFLED else None)

@@ -182,15 +182,6 @@ def test_a_few_texts_are_beyond_no_doubt(item, name, n):
     assert of(item.name, row(name, item.rule.thresholds[name].bad, FEWEST)).answer == "no"
 
 
-@pytest.mark.parametrize("item", RATED, ids=KEYS)
-def test_one_text_is_never_beyond_doubt(item):
-    for which in ("good", "bad"):
-        rows = [
-            row(name, getattr(bound, which), 1) for name, bound in item.rule.thresholds.items() if name != COLLAPSED
-        ]
-        assert of(item.name, *rows).answer == "undecided"
-
-
 @pytest.mark.parametrize(("item", "name"), NUMBERS)
 def test_a_number_without_an_interval_is_beyond_no_doubt(item, name):
     for value in (item.rule.thresholds[name].good, item.rule.thresholds[name].bad):

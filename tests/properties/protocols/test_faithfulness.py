@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from contract.probing import in_use, state
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
 from properties.protocols.cases import (
     BlackBox,
@@ -17,7 +16,6 @@ from properties.protocols.cases import (
     case_of,
     findings_by,
     planted_classifier,
-    row_of,
     toy,
 )
 from properties.protocols.constant_models import ConstantExplainer
@@ -37,39 +35,6 @@ SIZES = tuple(f"{measure}/{size}%" for measure in ERASED[:2] for size in (1, 5, 
 BOTH = (*ERASED[:2], "largest-drop", "post-hoc-accuracy", *SIZES)
 ALL = (*BOTH, ERASED[2])
 GRADIENTS = tuple(f"{m}/{way}" for way in ("gradient", "gradient-through-attention") for m in ("pearson", "kendall"))
-MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
-PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
-
-
-@pytest.mark.sweep(keep=1)
-@PAIR
-@MODEL
-def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_measured_text_by_text(encoder, pair):
-    model, data = cached_classifier(encoder, pair), split(pair=pair)
-    findings = findings_by(faithfulness, case_of(model, data, PLAN))
-    assert list(findings) == [*ALL, *GRADIENTS]
-    for name, values in findings.items():
-        assert values.shape == (len(TEXTS),), name
-        assert values.dtype == torch.float64
-    for row in range(len(data)):
-        for name, value in findings_by(faithfulness, case_of(model, row_of(data, row), PLAN)).items():
-            torch.testing.assert_close(value, findings[name][[row]], rtol=0, atol=1e-12, equal_nan=True, msg=name)
-
-
-@pytest.mark.parametrize("size", [1, 5])
-def test_the_size_of_a_batch_does_not_matter(size):
-    model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])
-    findings = findings_by(faithfulness, case_of(model, data, PLAN))
-    other = findings_by(faithfulness, case_of(model, data, PLAN, batch_size=size))
-    torch.testing.assert_close(other, findings, rtol=0, atol=1e-12, equal_nan=True)
-
-
-@pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
-def test_the_model_is_left_as_it_was(encoder):
-    model = in_use(encoder)
-    before = state(model)
-    assert list(faithfulness(case_of(model, split(), PLAN)))
-    assert state(model) == before
 
 
 @pytest.mark.parametrize("removal", ["delete", "pad", "zero"])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from contract.probing import after, in_use, state, synonyms
+from contract.probing import after, synonyms
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
 from properties.protocols.cases import (
     BlackBox,
@@ -16,7 +16,6 @@ from properties.protocols.cases import (
     findings_by,
     opposites,
     planted_classifier,
-    row_of,
     toy,
 )
 from steadygaze.core.maths.collapse import detect_collapse
@@ -40,53 +39,7 @@ PROBES = (*VECTORS, *WORDS)
 OF_TEXT = ("prediction-change", "label-flip")
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 MOVED = (*OF_TEXT, *OF_WORDS)
-ITSELF = ("normalized-entropy", "distance-to-uniform")
-MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
-
-
-# --- one number per text and question, each text by itself
-
-
-@pytest.mark.slow
-@pytest.mark.sweep(keep=1)
-@PAIR
-@MODEL
-def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_measured_text_by_text(encoder, pair):
-    model, data = cached_classifier(encoder, pair), split(pair=pair)
-    findings = findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
-    requested = [
-        f"{question}/{probe}"
-        for probe in PROBES
-        for question in (*OF_TEXT, *(["words-substituted"] if "synonym" in probe else []), *OF_WORDS)
-    ]
-    kept = [f"{question}/{probe}-kept" for probe in PROBES if "synonym" in probe for question in OF_WORDS[1:]]
-    assert list(findings)[:2] == list(ITSELF)
-    assert sorted(findings) == sorted([*ITSELF, *requested, *kept])
-    for name, values in findings.items():
-        assert values.shape == (len(TEXTS),), name
-        assert values.dtype == torch.float64
-    for row in range(len(data)):
-        for name, value in findings_by(stability, case_of(model, row_of(data, row), PLAN, SUBSTITUTIONS)).items():
-            torch.testing.assert_close(value, findings[name][[row]], rtol=0, atol=1e-12, equal_nan=True, msg=name)
-
-
-@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(5, marks=pytest.mark.slow)])
-def test_the_size_of_a_batch_does_not_matter(size):
-    """12 texts: none is lost where they do not divide evenly."""
-    model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])
-    findings = findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
-    other = findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS, size))
-    torch.testing.assert_close(other, findings, rtol=0, atol=1e-12, equal_nan=True)
-    assert {len(values) for values in findings.values()} == {12}
-
-
-@pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
-def test_the_whole_audit_leaves_the_model_as_it_was(encoder):
-    model = in_use(encoder)
-    before = state(model)
-    assert list(stability(case_of(model, split(), PLAN, SUBSTITUTIONS)))
-    assert state(model) == before
 
 
 def test_a_number_is_the_result_of_its_probe_and_its_measure():

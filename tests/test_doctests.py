@@ -96,7 +96,7 @@ def test_every_method_field_and_property_of_a_public_class_is_described(name):
 
 
 def check_fields(owner: type) -> None:
-    """Every field of a dataclass has a docstring below it."""
+    """Every field of a dataclass has a docstring below it, or is a parameter in that of its class."""
     body = ast.parse(inspect.getsource(owner)).body[0].body
     described = {
         node.target.id
@@ -105,6 +105,8 @@ def check_fields(owner: type) -> None:
         and isinstance(following, ast.Expr)
         and isinstance(following.value, ast.Constant)
     }
+    text = inspect.getdoc(owner) or ""
+    described |= {field.name for field in dataclasses.fields(owner) if f"\n{field.name} : " in text}
     assert {field.name for field in dataclasses.fields(owner) if not field.name.startswith("_")} <= described
 
 

@@ -269,9 +269,7 @@ def test_a_bundle_records_whether_the_gate_was_passed(audit, command, canned, tm
         ended = audit("--bundle", str(out), "--require", rule)
         gate = json.loads((out / "manifest.json").read_text())["gate"]
         assert (ended.code, gate["passed"]) == (0 if passed else 1, passed)
-        assert [failure["message"] for failure in gate["failures"]] == (
-            [] if passed else ["accuracy is 0.913; at least 0.99 was required."]
-        )
+        assert gate["failures"] == ([] if passed else ["accuracy is 0.913; at least 0.99 was required."])
         assert command("audit", "--verify", str(out)).code == 0  # it did not pass then, and does not now
 
 

@@ -158,7 +158,7 @@ def test_only_a_text_classifier_can_be_retrained(capsys, tmp_path):
     ended = commands.run(capsys, "audit", model, "--data", data, "--train", data, *QUICK)
     assert ended.code == 2
     assert f"error: {NOT_OURS}, and theirs is" in ended.err
-    with pytest.raises(UserError, match=NOT_OURS):
+    with pytest.raises(UserError, match=str(NOT_OURS)):
         sg.audit(model, TEXTS, LABELS, train=(TEXTS, LABELS), device="cpu")
 
 

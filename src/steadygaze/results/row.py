@@ -285,7 +285,13 @@ class Verdict:
         return str(resolve_name("steadygaze.report.sentences:reason")(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as values for JSON, with its sentences."""
+        """The verdict as values for JSON, with its sentences.
+
+        Returns
+        -------
+        dict
+            The fields, and the sentences of the reasons and the advice.
+        """
         sentence = resolve_name("steadygaze.report.sentences:sentence")
         advice = [{**asdict(item), "message": sentence(item)} for item in self.advice]
         reasons = [item.to_data() for item in self.reasons]

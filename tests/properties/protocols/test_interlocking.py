@@ -24,6 +24,7 @@ from steadygaze.properties.protocols.interlocking import (
     read,
 )
 from steadygaze.report.sentences import ELSEWHERE, INTERLOCKING_ANSWERS, TRAINING_NAMES
+from steadygaze.results.note import Note, NoteCode
 from steadygaze.techniques.rnp import Rnp
 
 EXAMPLES = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)]
@@ -168,13 +169,13 @@ def test_classes_that_were_named_otherwise_are_those_of_the_model():
 
 @pytest.mark.slow
 def test_a_model_that_cannot_interlock_is_reported_with_the_reason():
-    assert interlocking_not_applicable(fitted("a2r").stored_.model) == ""
-    assert interlocking_not_applicable(fitted("rnp tokens").stored_.model) == "the model selects words, not sentences"
+    assert interlocking_not_applicable(fitted("a2r").stored_.model) is None
+    assert interlocking_not_applicable(fitted("rnp tokens").stored_.model) == Note(NoteCode.SELECTS_WORDS)
     plain = tiny().fit(TEXTS, LABELS)
-    assert "not a rationalizer" in interlocking_not_applicable(plain.stored_.model)
+    assert interlocking_not_applicable(plain.stored_.model) == Note(NoteCode.NOT_A_RATIONALIZER)
     few = {"sample": 2}
     for model, why in (
-        (fitted("a2r"), INTERLOCKING_NEEDS_TRAIN),
+        (fitted("a2r"), str(INTERLOCKING_NEEDS_TRAIN)),
         (fitted("rnp tokens"), "words, not sentences"),
         (plain, "not a rationalizer"),
     ):

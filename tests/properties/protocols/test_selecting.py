@@ -204,7 +204,7 @@ def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_
         else:
             assert (row.n, row.absent) == (0, NONE), measure
     assert {verdict.answer for verdict in report.verdicts} == {"not measured"}
-    assert NONE in report.to_html()
+    assert str(NONE) in report.to_html()
     assert not {"gradient", "seeds"} & report.plots.keys()
 
 

@@ -50,6 +50,8 @@ The differences:
                     the fact `only predicted class` and its note
     intervals       of a comparison: of texts and seeds for macro-F1, and stretched for two seeds
     images          fitted without the independent reader: nine weights and seven rows fewer
+    findings        of schema 5: notes, absent scores, the failures of a gate, reasons and advice of verdicts are
+                    data; every number and weight is equal bit for bit
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.
 """

@@ -65,7 +65,7 @@ def inputs(name: str) -> dict[str, Tensor | int]:
         **{a: attention() if "mask" in names else classes(many) for a in ("p", "q", "x", "y", "w", "weights")},
         **some,
         "full": classes(many),
-        **{a: classes(many, K) for a in ("erased", "kept")},
+        **{a: classes(many, K) for a in ("erased", "kept", "changed")},
         "probs": probabilities(),
         **{a: torch.randint(C, (many,)) for a in ("label", "predicted")},
         **{a: torch.randint(3, (many, T)) for a in IDS},
@@ -234,6 +234,8 @@ def test_every_measure_has_a_reference_a_sentence_and_a_citation():
         "correctness_measures": "calibration_gaps set_scores",
         "faithfulness_measures": "aopc probability_drops",
         "plausibility_measures": "micro random_auprc random_average_precision random_mass random_tally rates tally",
+        "measure": "measures_of",
+        "stability_measures": "has_weight",
         "shortcut_measures": "position_leaks position_features profile label_predictable distinct_texts",
     }
     assert unlisted == {f"{file}.{step}" for file, names in steps.items() for step in names.split()}

@@ -26,11 +26,11 @@ from steadygaze.properties.audit_case import (
     AuditCase,
     Finding,
     Rows,
-    saliency_divergence,
     selecting_explainers,
     texts_without_selection,
 )
 from steadygaze.properties.commands import AuditCommands
+from steadygaze.properties.measures.stability_measures import saliency_divergence
 from steadygaze.properties.property import COLLAPSED
 from steadygaze.properties.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.properties.verdict_rules import (

@@ -28,6 +28,7 @@ from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import check_label_count, join_questions, list_labels, read_inputs
 from steadygaze.models import inference
 from steadygaze.properties.measures import correctness_measures
+from steadygaze.properties.measures.measure import measures_of
 from steadygaze.results.evaluation import Evaluation, tabulate
 from steadygaze.results.health import constant_prediction
 from steadygaze.results.intervals import Interval, Values, bootstrap_statistic
@@ -107,10 +108,11 @@ def evaluate_adapter(
     settings = _settings(adapter, inputs, check_labels(labels, minimum_classes=1), probabilities, seed)
     probs, label = torch.from_numpy(probabilities), torch.from_numpy(codes)
     rows = [
-        mean_row("accuracy", correctness_measures.accuracy(probs, label).tolist(), settings, seed=seed, proportion=True)
+        mean_row(name, measure.function(probs, label).tolist(), settings, seed=seed, proportion=measure.proportion)
+        for name, measure in measures_of("labels", correctness_measures.MEASURES).items()
     ]
-    for measure, (value, interval) in correctness_measures.set_scores(probs, label, seed).items():
-        rows.append(Row(measure, value, len(codes), interval, settings))
+    for name, (value, interval) in correctness_measures.set_scores(probs, label, seed).items():
+        rows.append(Row(name, value, len(codes), interval, settings))
     evaluation = tabulate(adapter.name, adapter.classes, rows, texts, codes, probabilities, ERRORS)
     constant = constant_prediction(probabilities.argmax(-1).tolist(), codes.tolist(), adapter.classes)
     return replace(evaluation, training_texts=adapter.training_overlap(inputs), health=adapter.health + constant)

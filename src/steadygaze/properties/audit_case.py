@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.core.maths.distributions import jensen_shannon, normalize, top_k_overlap
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Label
 from steadygaze.data.batches import Data, by_length, collate
@@ -243,30 +242,6 @@ class AuditCase:
         values = all_values.new_zeros(batch.ids.shape)
         values[batch.present.cpu()] = all_values[self.data.text.indices(rows)]
         return values.to(batch.ids.device)
-
-
-def saliency_divergence(first: Tensor, second: Tensor, mask: Tensor) -> Tensor:
-    """Jensen–Shannon divergence of two normalized saliencies, in nats.  (…,T), (…,T) -> (…,)
-
-    Positive and negative weights are separate entries: w and −w have the largest divergence, as have w and 0.
-    """
-    empty = [~has_weight(w, mask).unsqueeze(-1) for w in (first, second)]
-    entries = torch.cat([mask, mask, torch.ones_like(empty[0])], -1)
-    p, q = (
-        normalize(torch.cat([w.clamp_min(0), (-w).clamp_min(0), none.to(w.dtype)], -1), entries)
-        for w, none in zip((first, second), empty, strict=True)
-    )
-    return jensen_shannon(p, q, entries)
-
-
-def shared_top_k(first: Tensor, second: Tensor, mask: Tensor, k: int) -> Tensor:
-    """The share of the top-k words in common; 0 if only one has any weight.  (B,T), (B,T) -> (B,)"""
-    return top_k_overlap(first, second, mask, k).masked_fill(has_weight(first, mask) != has_weight(second, mask), 0.0)
-
-
-def has_weight(weights: Tensor, mask: Tensor) -> Tensor:
-    """Whether any word has weight.  (…,T), (…,T) -> (…,) bool"""
-    return ((weights != 0) & mask).any(-1)
 
 
 RANDOM = "random"

@@ -3,7 +3,7 @@
 from functools import partial
 
 from steadygaze.properties.measures import stability_measures
-from steadygaze.properties.measures.measure import LABEL_KEPT, PERTURBATIONS
+from steadygaze.properties.measures.measure import LABEL_KEPT, PERTURBATIONS, measures_of
 from steadygaze.properties.property import COLLAPSED, Advice, AdviceKind, Check, Property, Rule, Threshold
 from steadygaze.properties.protocols.faithfulness import max_sensitivity
 from steadygaze.properties.protocols.stability import stability
@@ -22,8 +22,7 @@ STABILITY = Property(
             stability,
             (
                 *(str(key) for m in stability_measures.MEASURES for key in m.keys if key.probe in PERTURBED),
-                "normalized-entropy",
-                "distance-to-uniform",
+                *measures_of("weights", stability_measures.MEASURES),
             ),
             always=True,
         ),

@@ -29,7 +29,7 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer
 from steadygaze.properties import PROPERTIES
 from steadygaze.properties.audit_case import AuditCase, Rows
-from steadygaze.properties.audit_case import saliency_divergence as distance
+from steadygaze.properties.measures.stability_measures import saliency_divergence as distance
 from steadygaze.properties.property import Property
 from steadygaze.results.audit_config import Runtime
 from steadygaze.results.note import Note, NoteCode

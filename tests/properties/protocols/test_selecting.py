@@ -26,10 +26,9 @@ from steadygaze.properties.audit_case import (
     AuditCase,
     Finding,
     drop_texts,
-    saliency_divergence,
-    shared_top_k,
     texts_without_selection,
 )
+from steadygaze.properties.measures.stability_measures import saliency_divergence, shared_top_k
 from steadygaze.properties.protocols.flip_radius import flip_radius
 from steadygaze.properties.protocols.plausibility import plausibility
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage

@@ -14,7 +14,7 @@ from properties.protocols.cases import Signed, Target, case_of, findings_by, opp
 from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.leave_one_out import LeaveOneOut
-from steadygaze.properties.audit_case import saliency_divergence
+from steadygaze.properties.measures.stability_measures import saliency_divergence
 from steadygaze.properties.probes.text_perturbations import substitute_synonyms
 from steadygaze.properties.protocols.stability import stability
 from steadygaze.results.audit_config import ProbeConfig

@@ -82,6 +82,7 @@ MEASURES = (
         "higher",
         proportion=True,
         probes=("", "uniform", "above-uniform"),
+        inputs="labels",
         columns=(Column("accuracy", "accuracy", "how often the predicted label is right", "higher", brief=False),),
     ),
     Measure(

@@ -14,6 +14,7 @@ The largest drop is near 0 if the prediction hardly depends on the words: no exp
     full    m(x)                   (B,C)
     erased  m(x ∖ r), by size      (B,K,C)         K = 1: a single rationale
     kept    m(r), by size          (B,K,C)
+    changed both                   (B,2K,C)
 
 Infidelity and max-sensitivity, as in Captum and Quantus: Yeh et al., "On the (In)fidelity and Sensitivity of
 Explanations", NeurIPS 2019 (arXiv:1901.09392).
@@ -45,6 +46,7 @@ makes it a radius.  SEAT sums over a batch of 32; here each text has its own val
 """
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -68,9 +70,9 @@ def post_hoc_accuracy(full: Tensor, kept: Tensor) -> Tensor:
     return (kept.argmax(-1) == full.argmax(-1, keepdim=True)).to(full.dtype).mean(-1)
 
 
-def largest_drop(full: Tensor, erased: Tensor) -> Tensor:
+def largest_drop(full: Tensor, changed: Tensor) -> Tensor:
     """Largest drop of the predicted probability in any erasure; near 0: no words matter.  (B,C), (B,K,C) -> (B,)"""
-    return probability_drops(full, erased).amax(-1).clamp_min(0.0)
+    return probability_drops(full, changed).amax(-1).clamp_min(0.0)
 
 
 def probability_drops(full: Tensor, changed: Tensor) -> Tensor:
@@ -123,9 +125,10 @@ def seat_sensitivity(probs: Tensor, label: Tensor, radii: tuple[float, ...] = RA
 
 
 _ABOVE = "probability lost without the top-weighted words, minus random words"
+_erasure = partial(Measure, inputs="erasure")
 _YIN, _YEH = "Yin et al. 2022", "Yeh et al. 2019"
 MEASURES = (
-    Measure(
+    _erasure(
         "comprehensiveness",
         comprehensiveness,
         SIGNED,
@@ -137,8 +140,8 @@ MEASURES = (
         labels={"above-random": "Probability lost without the highlighted words, more than without random words"},
         scale=PROBABILITY_SCALE,
     ),
-    Measure("sufficiency", sufficiency, SIGNED, "lower", ERASER, identical=0, probes=("", *SIZES)),
-    Measure(
+    _erasure("sufficiency", sufficiency, SIGNED, "lower", ERASER, identical=0, probes=("", *SIZES)),
+    _erasure(
         "largest-drop",
         largest_drop,
         UNIT,
@@ -147,7 +150,7 @@ MEASURES = (
         labels={"": "Probability lost in the erasure of words that lowers it most"},
         scale=PROBABILITY_SCALE,
     ),
-    Measure("post-hoc-accuracy", post_hoc_accuracy, UNIT, "higher", "Chen et al. 2018", identical=1),
+    _erasure("post-hoc-accuracy", post_hoc_accuracy, UNIT, "higher", "Chen et al. 2018", identical=1),
     Measure("flip-radius", flip_radius, (0, LARGEST), "lower", _YIN),
     Measure("flip-radius/above-random", flip_radius_above_random, (-LARGEST, LARGEST), "lower", _YIN, identical=0),
     Measure("infidelity", infidelity, UNIT, "lower", _YEH, identical=0),

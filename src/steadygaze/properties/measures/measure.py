@@ -1,9 +1,10 @@
 """Measure: a function of explanations or predictions, with its description, its rows and its comparison columns."""
 
+import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from steadygaze.results.comparison import Column
 from steadygaze.results.row import Better, Fact, MeasureKey
@@ -18,6 +19,19 @@ GRADIENTS = ("gradient", "gradient-through-attention")
 UNIT, SIGNED = (0.0, 1.0), (-1.0, 1.0)
 PROBABILITY_SCALE = "0.1: ten percentage points of probability"
 WEIGHT_SCALE = "0.1: ten percent of the weight"
+Inputs = Literal["", "labels", "weights", "shift", "predictions", "erasure", "choice", "ranking"]
+"""What a protocol passes to every measure that declares it, by the names of the function's arguments; "": its own call.
+
+    labels        probs (B,C), label (B,)
+    weights       w (B,T), mask                    normalized weights of one explanation
+    shift         x, y (B,T), mask, k              two explanations of a text: under a perturbation, or of two seeds
+    predictions   p, q (B,C)                       two predictions for a text
+    erasure       full (B,C), and by size, each (B,K,C): erased, kept, changed (both)
+    choice        selected, rationales (B,T) bool, mask
+    ranking       weights (B,T), rationales (B,T) bool, mask
+
+A measure of a shift or of predictions names its rows in `probes`.
+"""
 JAIN, SEAT, ADEBAYO = "Jain & Wallace 2019", "Hu et al. 2022", "Adebayo et al. 2018"
 BAI, YU, ERASER = "Bai et al. 2021", "Yu et al. 2021", "DeYoung et al. 2020"
 
@@ -54,6 +68,8 @@ class Measure:
     """How to read the number: '0: unrelated, 1: the same order of words'."""
     columns: tuple[Column, ...] = ()
     """Its columns in the table of a comparison."""
+    inputs: Inputs = ""
+    """The protocol that reports it knows it by these."""
 
     @property
     def sentence(self) -> str:
@@ -70,6 +86,22 @@ class Measure:
     def fact(self) -> Fact:
         """The description, for reports."""
         return Fact(self.sentence, *self.bounds, self.direction, self.citation, self.scale)
+
+    def score(self, values: Mapping[str, Any]) -> Any:
+        """The function of those of the values that it names.
+
+        Parameters
+        ----------
+        values : Mapping
+            Argument -> value.
+
+        Returns
+        -------
+        Tensor or float
+            One number per text, or one for the set.
+        """
+        names = inspect.signature(self.function).parameters
+        return self.function(**{name: value for name, value in values.items() if name in names})
 
     def with_rows_of(self, other: "Measure") -> "Measure":
         """The measure with the rows, labels and columns of another property too.
@@ -106,3 +138,8 @@ class Measure:
         """
         key = MeasureKey.parse(name)
         return self.labels.get("" if str(key) == self.name else key.probe, name)
+
+
+def measures_of(inputs: Inputs, measures: Iterable[Measure], probe: str | None = None) -> dict[str, Measure]:
+    """The measures of these inputs, by name; of those with a row under the probe, if one is named."""
+    return {m.name: m for m in measures if m.inputs == inputs and (probe is None or probe in m.probes)}

@@ -220,8 +220,9 @@ def first_sentence(selected: Tensor, first: Tensor, mask: Tensor) -> Tensor:
 
 _ORDER = "0: no better than a random order of the words; higher is better"
 _agreement = partial(Measure, bounds=UNIT, direction="higher", citation=ERASER, identical=1)
-_token = partial(_agreement, probes=("", "selected"))
-_micro = partial(_token, per_example=False)
+_chosen, _ranking = partial(_agreement, inputs="choice"), partial(_agreement, inputs="ranking")
+_token = partial(_chosen, probes=("", "selected"))
+_micro = partial(_token, per_example=False, inputs="")
 MEASURES = (
     Measure(
         "first-sentence",
@@ -241,10 +242,9 @@ MEASURES = (
     _micro("token-precision-micro", token_precision_micro),
     _micro("token-recall-micro", token_recall_micro),
     _micro("token-f1-micro", token_f1_micro),
-    _agreement("iou-f1", iou_f1),
-    _agreement("rationale-mass", rationale_mass, citation="—"),
-    _agreement("average-precision", average_precision, citation="—", scale=_ORDER),
-    _agreement(
+    _chosen("iou-f1", iou_f1),
+    _ranking("average-precision", average_precision, citation="—", scale=_ORDER),
+    _ranking(
         "average-precision/above-random",
         average_precision_above_random,
         bounds=SIGNED,
@@ -252,5 +252,6 @@ MEASURES = (
         labels={"": "Agreement with human rationales, above a random order"},
         scale=_ORDER,
     ),
-    _agreement("auprc", auprc),
+    _ranking("auprc", auprc),
+    _ranking("rationale-mass", rationale_mass, citation="—"),
 )

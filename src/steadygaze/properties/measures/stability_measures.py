@@ -3,9 +3,9 @@
     normalized_entropy   H(w) / ln n        1: uniform weights; 0: all weight on one word
     distance_to_uniform  JSD(w, 1/n)        in nats
     attention_collapse   1 if the weights of a whole set are uniform or depend on position only: `maths.collapse`
-    jensen_shannon       ½ KL(p‖m) + ½ KL(q‖m),  m = ½(p + q)      of two attentions, in nats
+    saliency_divergence  ½ KL(p‖m) + ½ KL(q‖m),  m = ½(p + q)      of two explanations, in nats: Jensen–Shannon
     total_variation      ½ Σ_t |p_t − q_t|                         of two attentions
-    top_k_overlap        |top_k(p) ∩ top_k(q)| / k                 of two attentions
+    shared_top_k         |top_k(x) ∩ top_k(y)| / k                 of two explanations
     prediction_change    ½ Σ_c |p_c − q_c|                         of two predictions; with two classes, |Δp|
     label_flip           1 if argmax_c p_c ≠ argmax_c q_c
     words_substituted    Σ_t [ x_t ≠ x'_t ]
@@ -26,7 +26,14 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.maths.collapse import detect_collapse, distance_to_uniform, normalized_entropy
-from steadygaze.core.maths.distributions import jensen_shannon, kendall, pearson, top_k_overlap, total_variation
+from steadygaze.core.maths.distributions import (
+    jensen_shannon,
+    kendall,
+    normalize,
+    pearson,
+    top_k_overlap,
+    total_variation,
+)
 from steadygaze.properties.measures.measure import (
     ADEBAYO,
     GRADIENTS,
@@ -50,6 +57,30 @@ def attention_collapse(weights: Tensor, mask: Tensor, ids: Tensor) -> float:
     if not (mask.sum(-1) > 1).any():
         raise ValueError("attention collapse needs a text with at least two words")
     return float(detect_collapse(weights, mask, ids=ids).collapsed)
+
+
+def saliency_divergence(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+    """Jensen–Shannon divergence of two normalized saliencies, in nats.  (…,T), (…,T) -> (…,)
+
+    Positive and negative weights are separate entries: w and −w have the largest divergence, as have w and 0.
+    """
+    empty = [~has_weight(w, mask).unsqueeze(-1) for w in (x, y)]
+    entries = torch.cat([mask, mask, torch.ones_like(empty[0])], -1)
+    p, q = (
+        normalize(torch.cat([w.clamp_min(0), (-w).clamp_min(0), none.to(w.dtype)], -1), entries)
+        for w, none in zip((x, y), empty, strict=True)
+    )
+    return jensen_shannon(p, q, entries)
+
+
+def shared_top_k(x: Tensor, y: Tensor, mask: Tensor, k: int) -> Tensor:
+    """The share of the top-k words in common; 0 if only one has any weight.  (B,T), (B,T) -> (B,)"""
+    return top_k_overlap(x, y, mask, k).masked_fill(has_weight(x, mask) != has_weight(y, mask), 0.0)
+
+
+def has_weight(weights: Tensor, mask: Tensor) -> Tensor:
+    """Whether any word has weight.  (…,T), (…,T) -> (…,) bool"""
+    return ((weights != 0) & mask).any(-1)
 
 
 def prediction_change(p: Tensor, q: Tensor) -> Tensor:
@@ -77,7 +108,7 @@ _ENTROPY = "1: uniform weights; 0: one word has all the weight"
 MEASURES = (
     _shift(
         "jensen-shannon",
-        jensen_shannon,
+        saliency_divergence,
         _NATS,
         "neither",
         "Lin 1991",
@@ -99,6 +130,7 @@ MEASURES = (
             "seeds": "Difference between models trained with other seeds",
         },
         scale=SHIFT_SCALE,
+        inputs="shift",
     ),
     _shift(
         "jensen-shannon/adversarial",
@@ -111,7 +143,7 @@ MEASURES = (
     ),
     _shift(
         "jensen-shannon/randomized",
-        jensen_shannon,
+        saliency_divergence,
         _NATS,
         "higher",
         ADEBAYO,
@@ -128,13 +160,14 @@ MEASURES = (
     ),
     _shift(
         "top-k-overlap",
-        top_k_overlap,
+        shared_top_k,
         UNIT,
         "neither",
         SEAT,
         "Share of the top-k words that stay in the top k.",
         identical=1,
         probes=(*PERTURBATIONS, *LABEL_KEPT, *OTHER_MODELS),
+        inputs="shift",
     ),
     _correlation(
         "kendall",
@@ -144,6 +177,7 @@ MEASURES = (
         description="Kendall rank correlation of two explanations over the words.",
         scale=_ORDER,
         probes=(*PERTURBATIONS, *LABEL_KEPT, *GRADIENTS),
+        inputs="shift",
     ),
     _correlation(
         "kendall/randomized",
@@ -170,6 +204,7 @@ MEASURES = (
         JAIN,
         probes=(*PERTURBATIONS, *OTHER_MODELS, "trained-adversary"),
         scale=PROBABILITY_SCALE,
+        inputs="predictions",
     ),
     _shift(
         "prediction-change/permuted",
@@ -189,6 +224,7 @@ MEASURES = (
         proportion=True,
         probes=(*PERTURBATIONS, *OTHER_MODELS),
         columns=(Column("label-flip/3-synonyms", "flips", _FLIPS, "lower"),),
+        inputs="predictions",
     ),
     _shift("words-substituted", words_substituted, (0, math.inf), "neither", probes=SUBSTITUTIONS),
     Measure(
@@ -198,6 +234,7 @@ MEASURES = (
         "neither",
         description="1: all words have the same weight; 0: one word has all the weight.",
         columns=(Column("normalized-entropy", "normalized-entropy", _ENTROPY, "neither"),),
+        inputs="weights",
     ),
     Measure(
         "distance-to-uniform",
@@ -206,6 +243,7 @@ MEASURES = (
         "neither",
         "Lin 1991",
         "Divergence of the weights from uniform weights, in nats.",
+        inputs="weights",
     ),
     Measure(
         "collapsed",

@@ -59,9 +59,10 @@ from steadygaze.properties.audit_case import (
     missing_findings,
     other_explainers,
     random_weights,
-    saliency_divergence,
 )
 from steadygaze.properties.measures import faithfulness_measures, stability_measures
+from steadygaze.properties.measures.measure import measures_of
+from steadygaze.properties.measures.stability_measures import saliency_divergence
 from steadygaze.properties.probes.counterfactual_attention import (
     MAX_CHANGE,
     NUMBER,
@@ -79,8 +80,8 @@ GRADIENTS: dict[str, frozenset[Capability]] = {
     "gradient-through-attention": frozenset({"embeddings"}),
 }
 """Kinds of gradient, and the model capabilities they need."""
-ERASURES = ("comprehensiveness", "sufficiency", "largest-drop", "post-hoc-accuracy")
-ERASURE_ROWS = tuple(str(key) for m in faithfulness_measures.MEASURES if m.name in ERASURES for key in m.keys)
+OF_ERASURE = measures_of("erasure", faithfulness_measures.MEASURES)
+ERASURE_ROWS = tuple(str(key) for measure in OF_ERASURE.values() for key in measure.keys)
 SIZED = [name for name in ERASURE_ROWS if name.startswith("comprehensiveness/") and name.endswith("%")]
 UNREAD = Note(NoteCode.READS_SELECTION)
 
@@ -137,17 +138,18 @@ def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, T
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
     erasure = Erasure(removal=case.config.removal, max_tokens=case.runtime.max_tokens)
     without_top, top_only = erase_words(case.model, batch, full, random_weights(case, name, rows, batch), erasure)
-    scores = {
-        "comprehensiveness": faithfulness_measures.comprehensiveness(full, without_top),
-        "sufficiency": faithfulness_measures.sufficiency(full, top_only),
-        "largest-drop": faithfulness_measures.largest_drop(full, torch.cat([without_top, top_only], 1)),
-        "post-hoc-accuracy": faithfulness_measures.post_hoc_accuracy(full, top_only),
-    }
-    for measure, probs in (("comprehensiveness", without_top), ("sufficiency", top_only)):
-        for share, drop in zip(SHARES, faithfulness_measures.probability_drops(full, probs).unbind(-1), strict=True):
-            scores[str(MeasureKey(measure, f"{share:.0%}"))] = drop
+    scores = {name: measure.score(_outcome(full, without_top, top_only)) for name, measure in OF_ERASURE.items()}
+    for name, measure in OF_ERASURE.items():
+        for index, size in enumerate(f"{share:.0%}" for share in SHARES):
+            if size in measure.probes:
+                at_size = _outcome(full, without_top[:, [index]], top_only[:, [index]])
+                scores[str(MeasureKey(name, size))] = measure.score(at_size)
     empty = ~batch.mask.any(-1)
     return {name: values.masked_fill(empty, torch.nan) for name, values in scores.items()}
+
+
+def _outcome(full: Tensor, erased: Tensor, kept: Tensor) -> dict[str, Tensor]:
+    return {"full": full, "erased": erased, "kept": kept, "changed": torch.cat([erased, kept], 1)}
 
 
 def gradient_agreement(case: AuditCase) -> Iterator[Finding]:

@@ -38,22 +38,15 @@ from steadygaze.properties.audit_case import (
     texts_without_selection,
 )
 from steadygaze.properties.measures import correctness_measures, plausibility_measures
+from steadygaze.properties.measures.measure import measures_of
 from steadygaze.results.intervals import bootstrap_statistic
 from steadygaze.results.note import Note, NoteCode
 
 NO_RATIONALES = Note(NoteCode.NO_RATIONALES)
 CHOOSE = {"choose": "as many as marked"}
-OF_CHOSEN = {
-    "token-precision": plausibility_measures.token_precision,
-    "token-recall": plausibility_measures.token_recall,
-    "token-f1": plausibility_measures.token_f1,
-    "iou-f1": plausibility_measures.iou_f1,
-}
+OF_CHOSEN = {name: measure.function for name, measure in measures_of("choice", plausibility_measures.MEASURES).items()}
 OF_WEIGHTS = {
-    "average-precision": plausibility_measures.average_precision,
-    "average-precision/above-random": plausibility_measures.average_precision_above_random,
-    "auprc": plausibility_measures.auprc,
-    "rationale-mass": plausibility_measures.rationale_mass,
+    name: measure.function for name, measure in measures_of("ranking", plausibility_measures.MEASURES).items()
 }
 GRADED = "rationale-mass"
 """The measure that uses graded marks; the others use the words with a mark of at least 0.5."""
@@ -148,11 +141,16 @@ def pooled_agreement(
         )
 
 
+OF_LABELS = measures_of("labels", correctness_measures.MEASURES)
+OF_ALL_LABELS = [measure.name for measure in correctness_measures.MEASURES if not measure.per_example]
+
+
 def correctness(case: AuditCase) -> Iterator[Finding]:
     if case.data.label is None:
-        yield from missing_findings(("accuracy", "macro-f1", "expected-calibration-error"), NO_LABELS)
+        yield from missing_findings([*OF_LABELS, *OF_ALL_LABELS], NO_LABELS)
         return
     label = torch.from_numpy(case.data.label)
-    yield Finding("accuracy", correctness_measures.accuracy(case.probs, label))
+    for name, measure in OF_LABELS.items():
+        yield Finding(name, measure.function(case.probs, label))
     for name, (value, interval) in correctness_measures.set_scores(case.probs, label, case.config.seed).items():
         yield Finding(name, value=value, interval=interval, n=len(case))

@@ -37,6 +37,7 @@ from steadygaze.models.inference import selects
 from steadygaze.properties.audit_case import AuditCase, Finding, Rows, missing_findings, selecting_explainers
 from steadygaze.properties.measures import plausibility_measures, shortcut_measures
 from steadygaze.properties.measures import plausibility_measures as measure
+from steadygaze.properties.measures.measure import measures_of
 from steadygaze.properties.property import Advice, AdviceKind, Threshold
 from steadygaze.properties.protocols.plausibility import NO_RATIONALES, pooled_agreement, random_agreement
 from steadygaze.results.leakage_warnings import (
@@ -51,12 +52,12 @@ from steadygaze.results.leakage_warnings import (
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import MeasureKey
 
+SELECTED = "selected"
 SIZE = ("selected-share", "selected-spans")
 FIRST, FIRST_RATIONALE = "first-sentence", "first-sentence/rationales"
 AGREEMENT = {
-    "token-precision/selected": plausibility_measures.token_precision,
-    "token-recall/selected": plausibility_measures.token_recall,
-    "token-f1/selected": plausibility_measures.token_f1,
+    str(MeasureKey(name, SELECTED)): measure.function
+    for name, measure in measures_of("choice", plausibility_measures.MEASURES, SELECTED).items()
 }
 MICRO = ("token-precision-micro/selected", "token-recall-micro/selected", "token-f1-micro/selected")
 NOTHING_SELECTS, NO_SENTENCE_ENDS = Note(NoteCode.NOTHING_SELECTS), Note(NoteCode.NO_SENTENCE_ENDS)

@@ -29,13 +29,13 @@ from steadygaze.properties.audit_case import (
     AuditCase,
     Finding,
     Rows,
-    has_weight,
     missing_findings,
     selecting_explainers,
     texts_without_selection,
 )
 from steadygaze.properties.measures import shortcut_measures
 from steadygaze.properties.measures import shortcut_measures as measure
+from steadygaze.properties.measures.stability_measures import has_weight
 from steadygaze.properties.probes.text_perturbations import shuffle_words
 from steadygaze.properties.protocols.plausibility import NO_RATIONALES
 from steadygaze.properties.protocols.selection import first_sentence, knows_sentences, sentences

@@ -33,8 +33,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths.collapse import distance_to_uniform, normalized_entropy
-from steadygaze.core.maths.distributions import kendall, normalize
+from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.types import Batch
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Saliency, finite_weights
@@ -46,16 +45,16 @@ from steadygaze.properties.audit_case import (
     lacks,
     missing_capability_reason,
     missing_findings,
-    saliency_divergence,
-    shared_top_k,
 )
 from steadygaze.properties.measures import stability_measures
+from steadygaze.properties.measures.measure import measures_of
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, PerturbedBatch, Probe, observe
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import MeasureKey, ValueKey
 
-OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
-YIN = ("top-k-overlap", "kendall")
+OF_SHIFT = measures_of("shift", stability_measures.MEASURES)
+OF_PREDICTIONS = measures_of("predictions", stability_measures.MEASURES)
+OF_WEIGHTS = measures_of("weights", stability_measures.MEASURES)
 Scores = dict[ValueKey, Tensor]
 NO_SYNONYMS, NO_GRADIENT = Note(NoteCode.NO_SYNONYM_TABLE), Note(NoteCode.NO_EFFECT_OF_GRADIENT)
 UNCHANGED = NoteCode.LEFT_OUT_WITHOUT_SYNONYMS, NoteCode.LEFT_OUT_SHORT
@@ -96,10 +95,9 @@ def _concentration(case: AuditCase, name: str) -> Iterator[Finding]:
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         share = normalize(case.gather_rows(case.saliency(name), rows, batch), batch.mask)
         too_short = batch.mask.sum(-1) < 2
-        functions = {"normalized-entropy": normalized_entropy, "distance-to-uniform": distance_to_uniform}
         return {
-            measure: function(share, batch.mask).masked_fill(too_short, torch.nan)
-            for measure, function in functions.items()
+            measure: of.score({"w": share, "mask": batch.mask}).masked_fill(too_short, torch.nan)
+            for measure, of in OF_WEIGHTS.items()
         }
 
     for measure, values in case.gather(name, work, case.rows(name)).items():
@@ -110,7 +108,7 @@ def _probe_findings(case: AuditCase, name: str, probe: Probe) -> Iterator[Findin
     explainers = [explainer for explainer in case.explainers if not probe.of or explainer in probe.of]
     reasons = {explainer: reason for explainer in explainers if (reason := _inapplicable(case, name, probe, explainer))}
     applicable = [explainer for explainer in explainers if explainer not in reasons]
-    for measure in [str(MeasureKey(measure, name)) for measure in OF_WORDS]:
+    for measure in [str(MeasureKey(measure, name)) for measure in OF_SHIFT]:
         if (missing := missing_capability_reason(case)) and not explainers:
             yield from missing_findings([measure], missing)
         yield from (Finding(measure, explainer=explainer, absent=reason) for explainer, reason in reasons.items())
@@ -177,19 +175,17 @@ def _scores(case: AuditCase, probe_name: str, names: Sequence[str], rows: Rows, 
 
 def _label_kept(scores: Scores, flipped: Tensor) -> Scores:
     """The scores of texts that keep their label: the stability of Yin et al. 2022."""
+    kept = {key: MeasureKey(key.measure.measure, f"{key.measure.probe}-kept") for key in scores}
     return {
-        ValueKey(MeasureKey(key.measure.measure, f"{key.measure.probe}-kept"), key.explainer): value.masked_fill(
-            flipped, torch.nan
-        )
+        ValueKey(kept[key], key.explainer): value.masked_fill(flipped, torch.nan)
         for key, value in scores.items()
-        if key.measure.measure in YIN
+        if kept[key].probe in OF_SHIFT[key.measure.measure].probes
     }
 
 
 def _text_scores(before: Tensor, after: Tensor, perturbed: PerturbedBatch) -> dict[str, Tensor]:
     return {
-        "prediction-change": stability_measures.prediction_change(before, after),
-        "label-flip": stability_measures.label_flip(before, after),
+        **{name: measure.score({"p": before, "q": after}) for name, measure in OF_PREDICTIONS.items()},
         "words-substituted": perturbed.touched,
     }
 
@@ -202,27 +198,26 @@ def _perturbed_saliency(case: AuditCase, name: str, rows: Rows, perturbed: Pertu
 
 def _word_scores(case: AuditCase, name: str, rows: Rows, batch: Batch, after: Tensor) -> dict[str, Tensor]:
     before = case.gather_rows(case.saliency(name), rows, batch)
-    return {
-        "jensen-shannon": saliency_divergence(before, after, batch.mask),
-        "top-k-overlap": shared_top_k(before, after, batch.mask, case.config.k),
-        "kendall": kendall(before, after, batch.mask),
-    }
+    values = {"x": before, "y": after, "mask": batch.mask, "k": case.config.k}
+    return {measure: of.score(values) for measure, of in OF_SHIFT.items()}
 
 
 ALONE = Note(NoteCode.NO_OTHER_SEEDS)
-OF_TEXT = {"prediction-change": stability_measures.prediction_change, "label-flip": stability_measures.label_flip}
-SEED_MEASURES = ("jensen-shannon", "top-k-overlap")
 SEEDS, OTHERS = "seeds", "others"
+SEED_PREDICTIONS = measures_of("predictions", stability_measures.MEASURES, SEEDS)
+SEED_SHIFT = measures_of("shift", stability_measures.MEASURES, SEEDS)
 
 
 def seed_consistency(case: AuditCase) -> Iterator[Finding]:
     if not case.others:
-        yield from missing_findings((str(MeasureKey(measure, SEEDS)) for measure in (*OF_TEXT, *SEED_MEASURES)), ALONE)
+        yield from missing_findings(
+            (str(MeasureKey(measure, SEEDS)) for measure in (*SEED_PREDICTIONS, *SEED_SHIFT)), ALONE
+        )
         return
     models = (case, *case.others)
     count = {"models": len(models)}
-    for measure, function in OF_TEXT.items():
-        values = _pair_mean([model.probs for model in models], function)
+    for measure, of in SEED_PREDICTIONS.items():
+        values = _pair_mean([model.probs for model in models], lambda p, q, of=of: of.score({"p": p, "q": q}))  # type: ignore[misc]
         yield Finding(str(MeasureKey(measure, SEEDS)), values, settings=count)
     for name in case.explainers:
         scores = case.gather(seeds_task(name), lambda r, b, n=name: _seed_scores(case, n, r, b), case.rows(name))  # type: ignore[misc]
@@ -258,10 +253,12 @@ def not_comparable(comparisons: Iterable[Finding], reason: Note) -> Iterator[Fin
 
 def _seed_scores(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     saliencies, too_short = seed_saliencies(case, name, rows, batch), batch.mask.sum(-1) < 2
-    divergence = _pair_mean(saliencies, lambda p, q: saliency_divergence(p, q, batch.mask))
-    overlap = _pair_mean(saliencies, lambda p, q: shared_top_k(p, q, batch.mask, case.config.k))
-    scores = zip(SEED_MEASURES, (divergence, overlap), strict=True)
-    return {measure: values.masked_fill(too_short, torch.nan) for measure, values in scores}
+    settings = {"mask": batch.mask, "k": case.config.k}
+    scores = {
+        measure: _pair_mean(saliencies, lambda x, y, of=of: of.score({"x": x, "y": y, **settings}))  # type: ignore[misc]
+        for measure, of in SEED_SHIFT.items()
+    }
+    return {measure: values.masked_fill(too_short, torch.nan) for measure, values in scores.items()}
 
 
 def _pair_mean(outputs: list[Tensor], measure: Callable[[Tensor, Tensor], Tensor]) -> Tensor:

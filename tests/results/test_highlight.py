@@ -10,7 +10,7 @@ from rich.console import Console
 from results.test_explanation import READABLE, contrast
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.highlight import AGAINST, FAINT, FOR, GRAY, OPAQUE, highlight_html, legend
-from steadygaze.results.shade import FLOOR, LEVELS, NAMES, UNITS, effect, level_text
+from steadygaze.results.shade import FLOOR, LEVELS, UNITS, effect, level_text, meaning
 
 
 def weighed(weights, **more) -> Explanation:
@@ -125,7 +125,7 @@ def test_every_selected_word_is_painted_alike():
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_scale_is_printed_in_the_legend_and_in_a_terminal(unit):
     e = weighed([0.7, 0.3], unit=unit)
-    name = NAMES[unit]
+    name = meaning(unit)
     assert name in legend([e])
     if unit != "selection":
         assert name in str(e)

@@ -106,7 +106,7 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
             except AuditInterrupted as interruption:
                 partial_report = with_provenance(interruption.findings.report(), settings, None, now())
                 raise KeyboardInterrupt(_keep_finished(partial_report, outputs)) from None
-        lines = _write(outputs, report, loaded.manifest(report, settings), policy)
+        lines = _write(outputs, report, loaded.manifest(report, settings), policy, replaced)
     if outputs.card:
         lines.append(write_card(Path(os.path.expanduser(config.model)), report))
     print_health(report.health)
@@ -115,7 +115,7 @@ def run_audit_command(config: AuditConfig, outputs: AuditOutputs, common: Common
     else:
         stdout_console().print(terminal(without_health(report), full=common.verbose))
     for line in lines:
-        print_line(console, line if line not in replaced else line.replace("written", "replaced", 1))
+        print_line(console, line)
     if not common.json and outputs.base == Path.cwd():
         for line in complete_commands(report, settings):
             print_line(console, f"next:  {line}")
@@ -175,26 +175,32 @@ def _exchanged(loaded: LoadedAudit, report: Report) -> tuple[str, ...]:
     return () if exchanged is None else tuple(map(str, exchanged[0]))
 
 
-def _check(outputs: AuditOutputs) -> set[str]:
-    """Refuse outputs that would destroy something; return the line of each output that replaces an earlier one."""
+def _check(outputs: AuditOutputs) -> set[Path]:
+    """Refuse outputs that would destroy something; return those that replace an earlier one."""
     html, out = outputs.html, outputs.out
     if outputs.sign is not None:
         if out is None:
             raise UserError("--sign signs an audit bundle: name its folder with --bundle")
         sign(b"", outputs.sign)  # a key that cannot sign is refused before the audit
     over = [html] if html is not None and check_file(html, replace=outputs.replace) else []
-    return {f"written: {path}" for path in over + ([out] if out is not None and bundle.check_free(out) else [])}
+    return {*over, *([out] if out is not None and bundle.check_free(out) else [])}
 
 
-def _write(outputs: AuditOutputs, report: Report, contents: Manifest, policy: Policy | None) -> list[str]:
-    """Write the outputs; return a line for each."""
+def _write(
+    outputs: AuditOutputs, report: Report, contents: Manifest, policy: Policy | None, replaced: set[Path]
+) -> list[str]:
+    """Write the outputs; return a line for each.  `replaced`: those that exist."""
+
+    def line(path: Path) -> str:
+        return f"{'replaced' if path in replaced else 'written'}: {path}"
+
     lines = []
     if outputs.out is not None:
         written = bundle.write(outputs.out, report, contents, policy, outputs.replace, outputs.signing)
-        lines += [f"written: {outputs.out}", f"SHA-256 of the manifest: {written.digest}"]
+        lines += [line(outputs.out), f"SHA-256 of the manifest: {written.digest}"]
     if outputs.html is not None:
         report.to_html(outputs.html, replace=outputs.replace)
-        lines.append(f"written: {outputs.html}")
+        lines.append(line(outputs.html))
     return lines
 
 

@@ -300,8 +300,8 @@ def _instead(folder: Path) -> str:
 def _empty(description: ModelConfig, tokenizer: TextTokenizer, folder: Path) -> Model:
     """The model without its weights."""
     failure = f"{folder / 'config.json'} does not describe a network that can be built"
-    try:
-        with foreign_error(failure), torch.random.fork_rng(devices=[]):  # the random weights are overwritten
+    with foreign_error(failure), torch.random.fork_rng(devices=[]):  # the random weights are overwritten
+        try:
             return build_model(description, tokenizer)
-    except UserError as error:
-        raise UserError(str(error) if str(error).startswith(failure) else f"{failure}: {error}") from None
+        except UserError as error:
+            raise UserError(f"{failure}: {error}") from None

@@ -365,7 +365,7 @@ def _same_words(shifts: Iterable[Shift]) -> bool:
 
 def _legend(pairs: Sequence[TextPair]) -> Markup:
     texts = [text for pair in pairs for text in (pair.before, pair.after)]
-    keys = legend(texts).replace(": the human rationale", ": the substituted words")
+    keys = legend(texts, "the substituted words")
     return Markup(
         keys + (" &ensp; […]: omitted words" if any(pair.shortened for pair in pairs) else "")
     )  # no user text

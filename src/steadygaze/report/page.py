@@ -307,7 +307,7 @@ def measure_sentence(fact: Fact, better: Better | None = None, probe: str = "") 
     """The description of a measure, of its perturbation, its range and its better direction."""
     cite = f" ({fact.citation})" if fact.citation.strip("—") else ""
     reach = f"Range {span(fact)}; {direction(better or fact.direction)}."
-    return f"{fact.sentence.rstrip('.')}{cite}. {probe} {reach}".replace("  ", " ")
+    return " ".join(filter(None, (f"{fact.sentence.rstrip('.')}{cite}.", probe, reach)))
 
 
 def write_explanations(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from steadygaze.core.errors import printable as printable
 from steadygaze.core.types import Picked, Span, Unit
-from steadygaze.results.shade import FLOOR, LEVELS, NAMES, UNITS, level_text, strength, weight_text
+from steadygaze.results.shade import FLOOR, LEVELS, UNITS, level_text, meaning, strength, weight_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -79,15 +79,15 @@ def highlight_html(e: WeightedText, other: WeightedText | None = None) -> str:
     return f'<div class="text" dir="auto" style="{style}">{html}</div>'
 
 
-def legend(explanations: Iterable[WeightedText]) -> str:
-    """The legend of these explanations, as HTML."""
+def legend(explanations: Iterable[WeightedText], marked: str = "the human rationale") -> str:
+    """The legend of these explanations, as HTML; `marked`: the underlined words."""
     explanations = list(explanations)
     keys = [_scale(unit, [e for e in explanations if e.unit == unit]) for unit in UNITS]
     keys = [key for key in keys if key]
     if all(e.rationale is not None for e in explanations):
         keys = [_swatch(1.0, 1.0, RATIONALE)]
     if any(e.rationales for e in explanations):
-        keys.append(f'<span style="{_UNDERLINE}">underlined</span>: the human rationale')
+        keys.append(f'<span style="{_UNDERLINE}">underlined</span>: {marked}')
     if any(map(is_truncated, explanations)):
         keys.append(f'<span style="opacity:0.7">gray</span>: {UNREAD}')
     return " &ensp; ".join(keys)
@@ -103,14 +103,14 @@ def _scale(unit: Unit, explanations: list[WeightedText]) -> str:
     if not explanations:
         return ""
     if unit == "selection":
-        return _swatch(1.0, 1.0, NAMES[unit])
+        return _swatch(1.0, 1.0, meaning(unit))
     shades = [(level_text(level, unit), min(1.0, (level / LEVELS[-1]) ** 0.5)) for level in LEVELS]
     keys = [_swatch(1.0, part, text) for text, part in shades]
     if any(weight < 0 for e in explanations for weight in e.weights):
         against = [_swatch(-1.0, part, f"−{text}") for text, part in reversed(shades)]
         keys = ["against ", *against, *keys, " for the class"]
     gray = _swatch(0.0, 0.0, f"below {level_text(FLOOR, unit)}")
-    return f"{NAMES[unit]}: {''.join(keys)} {gray}"
+    return f"{meaning(unit)}: {''.join(keys)} {gray}"
 
 
 def highlight_rich(e: WeightedText, other: WeightedText | None = None) -> "Text":

@@ -28,10 +28,11 @@ LEVELS = (0.05, 0.2, FULL)
 NAMES: dict[Unit, str] = {
     "probability": "change of the probability",
     "logit": "change of the logit",
-    "attention": "share of the attention, neither for nor against a class",
+    "attention": "share of the attention",
     "relative": "share of the sum of all weights",
     "selection": "selected words",
 }
+REMARKS: dict[Unit, str] = {"attention": ", neither for nor against a class"}
 NEGLIGIBLE = "no word matters much"
 
 
@@ -80,6 +81,11 @@ def level_text(level: float, unit: Unit) -> str:
     return f"{level:g}" if unit == "probability" else f"{100 * level:g} %"
 
 
+def meaning(unit: Unit) -> str:
+    """What a shade shows."""
+    return NAMES[unit] + REMARKS.get(unit, "")
+
+
 def scale_text(unit: Unit) -> str:
     """The scale in words, for a terminal.
 
@@ -88,7 +94,7 @@ def scale_text(unit: Unit) -> str:
     """
     if unit == "selection":
         return "shade: selected words"
-    return f"shade: {NAMES[unit]}; full from {level_text(FULL, unit)}, none below {level_text(FLOOR, unit)}"
+    return f"shade: {meaning(unit)}; full from {level_text(FULL, unit)}, none below {level_text(FLOOR, unit)}"
 
 
 def negligible_text(weights: Iterable[float], unit: Unit, total: float = 1.0) -> str:
@@ -98,4 +104,4 @@ def negligible_text(weights: Iterable[float], unit: Unit, total: float = 1.0) ->
         return ""
     if not any(sizes):
         return f"{NEGLIGIBLE}: every weight is 0"
-    return f"{NEGLIGIBLE}: every weight is below {level_text(FLOOR, unit)} ({NAMES[unit].partition(',')[0]})"
+    return f"{NEGLIGIBLE}: every weight is below {level_text(FLOOR, unit)} ({NAMES[unit]})"

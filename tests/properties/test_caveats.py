@@ -7,12 +7,14 @@ import pytest
 
 import steadygaze as sg
 from estimator.tiny import LABELS, TEXTS, fitted
+from steadygaze.properties.measures import faithfulness_measures
+from steadygaze.properties.measures.measure import measures_of
 from steadygaze.report.sentences import CAVEATS
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 
 ERASURE = "erasure-judged-by-erasure"
-ERASED = ("comprehensiveness", "sufficiency", "largest-drop", "post-hoc-accuracy")
+ERASED = measures_of("erasure", faithfulness_measures.MEASURES)
 
 
 @pytest.fixture(scope="module")

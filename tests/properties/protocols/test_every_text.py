@@ -6,9 +6,11 @@ import torch
 from contract.probing import in_use, state, synonyms
 from contract.tiny import TEXTS, cached_classifier, split
 from properties.protocols.cases import case_of, findings_by, row_of
+from steadygaze.properties.faithfulness import FAITHFULNESS
 from steadygaze.properties.probes import counterfactual_attention as search
 from steadygaze.properties.protocols.faithfulness import attention_interventions, faithfulness
 from steadygaze.properties.protocols.stability import stability
+from steadygaze.properties.stability import STABILITY
 from steadygaze.results.audit_config import ProbeConfig
 
 PLAN = ProbeConfig(seed=4)
@@ -18,21 +20,10 @@ NAMES = {
         *("prediction-change/permuted", "jensen-shannon/adversarial"),
         *("kendall/randomized", "jensen-shannon/randomized"),
     },
-    faithfulness: {
-        *("comprehensiveness", "sufficiency", "comprehensiveness/above-random", "largest-drop", "post-hoc-accuracy"),
-        *(f"{measure}/{size}%" for measure in ("comprehensiveness", "sufficiency") for size in (1, 5, 10, 20, 50)),
-        *(f"{measure}/gradient{way}" for way in ("", "-through-attention") for measure in ("pearson", "kendall")),
-    },
-    stability: {
-        *("normalized-entropy", "distance-to-uniform", "words-substituted/1-synonym", "words-substituted/3-synonyms"),
-        *(
-            f"{measure}/{probe}"
-            for measure in ("prediction-change", "label-flip", "jensen-shannon", "top-k-overlap", "kendall")
-            for probe in ("noise", "fgm-label", "pgd-attention", *SUBSTITUTIONS)
-        ),
-        *(f"{measure}/{probe}-kept" for measure in ("top-k-overlap", "kendall") for probe in SUBSTITUTIONS),
-    },
+    faithfulness: {name for check in FAITHFULNESS.checks[:2] for name in check.rows},
+    stability: {*STABILITY.checks[0].rows},
 }
+"""The rows that the protocols report, as their checks declare them."""
 PROTOCOL = pytest.mark.parametrize("protocol", NAMES, ids=lambda protocol: protocol.__name__)
 
 

@@ -24,6 +24,8 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
 from steadygaze.models.inference import split_outputs
+from steadygaze.properties.measures import stability_measures
+from steadygaze.properties.measures.measure import measures_of
 from steadygaze.properties.probes import text_perturbations
 from steadygaze.properties.probes.text_perturbations import observe, probes, substitute_synonyms
 from steadygaze.properties.protocols.stability import stability
@@ -36,8 +38,7 @@ SUBSTITUTIONS = {"1-synonym": (synonyms(), 1), "3-synonyms": (synonyms(), 3)}
 VECTORS = ("noise", "fgm-label", "pgd-attention")
 WORDS = {"1-synonym": 1, "3-synonyms": 3}
 PROBES = (*VECTORS, *WORDS)
-OF_TEXT = ("prediction-change", "label-flip")
-OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
+OF_TEXT, OF_WORDS = (tuple(measures_of(kind, stability_measures.MEASURES)) for kind in ("predictions", "shift"))
 MOVED = (*OF_TEXT, *OF_WORDS)
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 

@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precisio
 import steadygaze as sg
 from commands import run
 from steadygaze.core.errors import UserError
+from steadygaze.properties import PROPERTIES
 from steadygaze.results.evaluation import reliability
 from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.report import Report
@@ -46,7 +47,7 @@ def test_scores_are_those_of_scikit_learn(evaluation):
 
 def test_rows_have_intervals_and_signatures(evaluation):
     rows = {row.measure: row for row in evaluation}
-    assert set(rows) == {"accuracy", "macro-f1", "expected-calibration-error"}
+    assert set(rows) == {measure.name for measure in PROPERTIES["correctness"].measures}
     low, high = rows["accuracy"].interval
     assert low < rows["accuracy"].value < high
     assert all(row.signature and row.n == len(TEXTS) for row in evaluation)
@@ -146,9 +147,8 @@ def test_the_bins_are_in_the_evaluation_and_its_tables(evaluation, capsys, tmp_p
 
 
 def test_an_unknown_measure_is_refused(evaluation):
-    with pytest.raises(
-        sg.UserError, match=r"unknown measure 'f1'.*Known: accuracy, expected-calibration-error, macro-f1"
-    ):
+    names = ", ".join(sorted(measure.name for measure in PROPERTIES["correctness"].measures))
+    with pytest.raises(sg.UserError, match=rf"unknown measure 'f1'.*Known: {names}"):
         evaluation["f1"]
 
 

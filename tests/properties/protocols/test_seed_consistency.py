@@ -12,11 +12,11 @@ from properties.protocols.constant_models import ConstantExplainer
 from steadygaze.data.batches import Data
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.properties.protocols.stability import not_comparable, seed_consistency
+from steadygaze.properties.protocols.stability import SEED_PREDICTIONS, SEED_SHIFT, not_comparable, seed_consistency
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.note import text_note
 
-MEASURES = ("prediction-change/seeds", "label-flip/seeds", "jensen-shannon/seeds", "top-k-overlap/seeds")
+MEASURES = tuple(f"{name}/seeds" for name in (*SEED_PREDICTIONS, *SEED_SHIFT))
 OTHERWISE = text_note("it was trained otherwise")
 
 
@@ -109,10 +109,10 @@ def test_models_not_trained_alike_have_numbers_under_another_name_and_the_questi
     assert [finding.measure for finding in result] == [name.replace("seeds", "others") for name in MEASURES] + list(
         MEASURES
     )
-    for finding, other in zip(inputs, result[:4], strict=True):
+    for finding, other in zip(inputs, result[: len(MEASURES)], strict=True):
         assert finding.values.equal(other.values)
         assert other == replace(finding, measure=other.measure, values=other.values, notes=(OTHERWISE,))
-    assert {finding.absent for finding in result[4:]} == {OTHERWISE}
+    assert {finding.absent for finding in result[len(MEASURES) :]} == {OTHERWISE}
 
 
 def test_one_model_alone_is_reported_as_alone():

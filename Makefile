@@ -38,7 +38,7 @@ check: $(VENV)/work.stamp  ## format, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-TIMINGS = train_step technique_step bucketing recurrent explain_file erasure black_box_speed rationale_step
+TIMINGS = train_step technique_step recurrent explain_file erasure
 
 timings: $(VENV)/work.stamp  ## timings, as ratios from one interleaved run each
 	for name in $(TIMINGS); do echo "== $$name"; $(BIN)/python -m timings run $$name || exit 1; done

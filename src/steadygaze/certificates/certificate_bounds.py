@@ -14,8 +14,7 @@ A nonlinear decoder has no A: gradient ascent then gives a lower bound of α, wi
 A tie of the two highest logits has radius 0 and is never certified: the order of the classes decides it.
 
 Departs from the paper (SEAT, Hu et al., AAAI 2023, Definition 2): D2 is KL, not cross-entropy, so that equal
-predictions score 0; α is certified, not searched for.  Tested by tests/certificates/test_certificate.py and
-studies/certificate_soundness.
+predictions score 0; α is certified, not searched for.  Tested by tests/certificates/test_certificate.py.
 
 Lower bounds of α, the largest divergence within the ball, by gradient ascent.
 

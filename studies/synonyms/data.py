@@ -14,9 +14,7 @@ from steadygaze.data.corpora import load_corpus
 from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.synonym_tables import clean_table, read_synonyms
-from steadygaze.data.vocabulary_lexicon import representative_table
 from steadygaze.estimator.synonym_encoding import read_groups
-from steadygaze.perturbations.word_substitution import MAX_SYNONYMS
 from studies.synonyms.plan import CORPORA
 from studies.synonyms.texts import WORD, Table, delete, misspell, substitute, without
 
@@ -91,31 +89,6 @@ class StudyData:
         cf, wn = self.tables["cf"], self.tables["wn"]
         both = {word: list(dict.fromkeys([*cf.get(word, []), *wn.get(word, [])])) for word in {**cf, **wn}}
         return {"none": cf, "cf": cf, "wn": wn}.get(groups, both)
-
-    def coverage(self, corpus: str, substitutes: str) -> dict[str, tuple[float, float]]:
-        """Table -> shares of its substitutions inside groups of both tables, and of others that a student sees.
-
-        Words count by their frequency in the training texts, and all synonyms of a word alike.
-        """
-        words, groups = self._train_words(corpus), self.groups(corpus, "both")
-        assert groups is not None
-        vocabulary = {groups.representative(word) for word in words}
-        student_table = {
-            word: [synonym for synonym in row if synonym in vocabulary][:MAX_SYNONYMS]
-            for word, row in representative_table(self._table(substitutes), groups).items()
-        }
-        shares = {}
-        for name, table in self.tables.items():
-            inside = others = total = 0.0
-            for word, count in words.items():
-                row = [s for s in table.get(word, []) if words[s] >= 2] if count >= 2 else []
-                own, names = groups.representative(word), [groups.representative(s) for s in row]
-                if row:
-                    total += count
-                    inside += count * names.count(own) / len(row)
-                    others += count * sum(s != own and s in student_table.get(own, []) for s in names) / len(row)
-            shares[name] = inside / total, others / total
-        return shares
 
     def _write(self, file: Path, text: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)

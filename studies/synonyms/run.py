@@ -6,9 +6,6 @@ texts (measures.py).  Rows:
     technique      vanilla, word-at (ε = 0.2) and the students of plan.py
     groups         none, cf (counter-fitted vectors), wn (WordNet), both (the merged tables), linked
 
-`--cheaper` compares cheaper forms of consensus.  `--coverage` prints the shares of substitutions inside groups, and of
-those that students see.
-
 IMDB is a subset: every tenth text, its first 1,200 characters; every fifth training text is for validation.
 A student is trained as soon as its teachers are; teachers of two students differ.
 """
@@ -16,7 +13,6 @@ A student is trained as soon as its teachers are; teachers of two students diffe
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,13 +25,11 @@ from steadygaze.training.optimizers import EPOCHS
 from studies import jobs
 from studies.synonyms.data import StudyData, write_tables
 from studies.synonyms.measures import distance_to_seeds, divide_scores, measures
-from studies.synonyms.models import TECHNIQUES
 from studies.synonyms.plan import (
     CORPORA,
     JOB_FIELDS,
-    ROWS,
+    LONG,
     Job,
-    Setting,
     matching_jobs,
     plan,
     rows_of,
@@ -62,11 +56,9 @@ class Options(jobs.JobOptions):
     seeds: int = field(default=5, metadata={"help": "largest number of seeds of a row"})
     epochs: int | None = None
     limit: int | None = field(default=None, metadata={"help": "texts per split, for a trial run"})
-    student: str = field(default="snapshots-5-3-e2", metadata={"help": "the student of the study"})
+    student: str = field(default=LONG, metadata={"help": "the student of the study"})
     rows: str = field(default="", metadata={"help": "technique:groups, separated by commas, instead of the study's"})
     unmeasured: str = field(default="", metadata={"help": "techniques of teachers that are not measured: a prefix"})
-    coverage: bool = field(default=False, metadata={"help": "print which substitutions are in groups or trained"})
-    cheaper: bool = field(default=False, metadata={"help": "compare cheaper forms of consensus"})
 
 
 class Trainer:
@@ -87,7 +79,7 @@ class Trainer:
         clf = self._train(job)
         record: dict[str, Any] = {"training seconds": round(time.perf_counter() - start, 2)}
         record["epochs"] = Counter(epoch["stage"] for epoch in clf.stored_.description.history)
-        if not ROWS[job.technique].teachers:
+        if not job.row.teachers:
             clf.save(self.out / "models" / job.id)
         if job.technique.startswith(self.options.unmeasured or "/"):
             return record
@@ -113,24 +105,22 @@ class Trainer:
 
     def _train(self, job: Job) -> sg.TextClassifier:
         torch.set_num_threads(1)
-        row, setting, options = ROWS[job.technique], CORPORA[job.corpus], self.options
-        encoder, is_ours = setting.encoder, row.technique in TECHNIQUES
+        row, setting, options = job.row, CORPORA[job.corpus], self.options
+        encoder = setting.encoder
         if encoder == "transformer:minilm" and options.minilm:
             encoder = f"transformer:{options.minilm}"
         settings = dict(row.settings)
         if encoder.startswith("transformer:"):
             settings.pop("learning_rate", None)
             torch.set_float32_matmul_precision("high")
-        if row.teachers or is_ours:
+        if row.teachers:
             settings["synonyms"] = str(self.data.substitutes(job.groups if row.own_tables else "cf"))
-        own = {"teachers": row.teachers, **row.options} if row.teachers else _scale_epochs(row.options, setting)
-        if not is_ours:
-            settings |= own
+            settings["teachers"] = row.teachers
         clf = sg.TextClassifier(
             encoder,
-            TECHNIQUES[row.technique](**own) if is_ours else row.technique,
+            row.technique,
             seed=job.seed,
-            epochs=options.epochs or _scale_epochs({"epochs": row.epochs or EPOCHS}, setting)["epochs"],
+            epochs=options.epochs or max(1, round((row.epochs or EPOCHS) * (setting.epochs or EPOCHS) / EPOCHS)),
             vectors=None if encoder.startswith("transformer:") else options.glove,
             settings=settings,
             synonym_groups=self.data.groups(job.corpus, job.groups),
@@ -145,16 +135,6 @@ class Trainer:
             validation=([e.text for e in validation], [e.label for e in validation]),
             reference=teachers or None,
         )
-
-
-def _scale_epochs(epochs: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
-    """Numbers of epochs, or tuples of them, in proportion to the epochs of a setting."""
-    share = (setting.epochs or EPOCHS) / EPOCHS
-
-    def scaled(value: Any) -> Any:
-        return tuple(map(scaled, value)) if isinstance(value, tuple) else max(1, round(value * share))
-
-    return {name: scaled(value) for name, value in epochs.items()}
 
 
 def complete_seeds(out: Path) -> None:
@@ -181,13 +161,7 @@ def run(options: Options) -> None:
     if options.out is None:
         raise SystemExit("--out is missing: the folder of the records")
     trainer, corpora = Trainer(options), options.corpora.split(",")
-    if options.coverage:
-        for corpus in corpora:
-            for table in ("cf", "both"):
-                print(corpus, "substitutions of", table, trainer.data.coverage(corpus, table))
-        return None
-    rows = rows_of(options.cheaper, options.student, options.rows)
-    planned = plan(rows, corpora, options.seeds, options.cheaper, in_order=bool(options.rows))
+    planned = plan(rows_of(options.student, options.rows), corpora, options.seeds, in_order=bool(options.rows))
     planned = list(matching_jobs(planned, options.only))
     try:  # `only` has been applied: teachers need not match
         jobs.run(replace(options, only=""), lambda: planned, trainer.run_job, needs=teachers_of)

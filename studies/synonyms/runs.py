@@ -10,7 +10,7 @@ import numpy as np
 
 from studies.numbers import Origin
 from studies.stability.statistics import Estimate, Values, difference, ratio
-from studies.synonyms.plan import FACTORS, IMDB, JOB_FIELDS, LONG, MINILM, ROWS, SHORT, THREE, TWO, WEIGHT_8
+from studies.synonyms.plan import FACTORS, IMDB, JOB_FIELDS, LONG, MINILM, SHORT, THREE, TWO, WEIGHT_8, row_of
 from studies.tables import RECORDS, read_records
 
 STEP_COSTS = {"vanilla": 1.0, "word-at": 1.98, "consensus": 2.61}
@@ -94,9 +94,9 @@ class Records:
     def cost(self, row: Row) -> float:
         """Epochs × cost of a step, with the teachers, over that of vanilla; NaN if no model has epochs."""
         technique, groups = row
-        if technique not in ROWS or technique == "self-anchor":
+        if (plan := row_of(technique)) is None:
             return float("nan")
-        plan, costs = ROWS[technique], []
+        costs = []
         for corpus in self.present(row):
             own, vanilla = (self._steps(corpus, key) for key in (row, BASE))
             teachers = plan.teachers * self._steps(corpus, (plan.teacher, groups)) if plan.teachers else 0.0
@@ -105,7 +105,9 @@ class Records:
 
     def _steps(self, corpus: str, row: Row) -> float:
         """Mean cost of one run in epochs of vanilla."""
-        own = STEP_COSTS.get(ROWS[row[0]].technique, STEP_COSTS["word-at"])
+        plan = row_of(row[0])
+        assert plan is not None
+        own = STEP_COSTS.get(plan.technique, STEP_COSTS["word-at"])
         runs = [record["epochs"] for record in self.full[corpus, row] if "epochs" in record]
         costs = [sum(n * (STEP_COSTS["consensus"] if s == "student" else own) for s, n in run.items()) for run in runs]
         return mean(costs) if costs else float("nan")

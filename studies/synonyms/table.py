@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from operator import ge, gt, le
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Literal
 
 from steadygaze.results.intervals import Interval
 from studies.numbers import Number
 from studies.study import Data
-from studies.synonyms.plan import GROUP_NAMES, LONG, SELECTABLE, SHORT, THREE, TWO, WEIGHT_8, name_of
+from studies.synonyms.plan import GROUP_NAMES, LONG, SHORT, THREE, TWO, WEIGHT_8, name_of
 from studies.synonyms.runs import (
     AGAIN,
     BASE,
@@ -27,7 +26,7 @@ from studies.synonyms.runs import (
     control_ratios,
     study_records,
 )
-from studies.tables import RECORDS, markdown, mean_and_deviation, minus_signs
+from studies.tables import RECORDS, markdown, minus_signs
 
 PROBES = {"cf3": "cf", "wn3": "wn", "cf-only3": "cf only", "wn-only3": "wn only", "typo3": "typos"}
 SHIFTS = {"jensen-shannon": "JSD", "label-flip": "flips", "prediction-change": "Δp"}
@@ -80,17 +79,6 @@ def main_table(records: Records) -> list[list[str]]:
     return table
 
 
-def corpus_table(records: Records) -> list[list[str]]:
-    measures = {"macro-f1": "macro-F1", **{f"label-flip/{p}": f"flips {PROBES[p]}" for p in ("cf3", "wn3", "wn-only3")}}
-    table = [["corpus", "row", "groups", "models", *measures.values()]]
-    for corpus in records.corpora:
-        for row in records.rows:
-            if cells := records.cells.get((corpus, row)):
-                values = [mean_and_deviation([100 * cell[measure] for cell in cells]) for measure in measures]
-                table.append([corpus, name_of(row[0]), row[1], str(len(cells)), *values])
-    return table
-
-
 def tempered_table(records: Records) -> list[list[str]]:
     """Every row beside vanilla at its entropy, as ratios to vanilla without temperature."""
     measures = {f"{m}/{p}": f"{PROBES[p]} {SHIFTS[m]}" for p in ("cf3", "wn3", "wn-only3") for m in SHIFTS}
@@ -115,14 +103,6 @@ def shortfall(records: Records, row: Row, margin: float = 0.0) -> float:
     ratios = [records.ratio(row, measure) / bar for measure, bar in MAX_RATIOS.items()]
     ratios = [(1 + margin) * ratio for ratio in (*ratios, 0.93 / records.ratio(row, "comprehensiveness"))]
     return sum(max(0.0, ratio - 1) for ratio in (*ratios, 2 - records.gain(row) / 0.015))
-
-
-def selection_table(records: Records, groups: str, margin: float) -> list[list[str]]:
-    """Students by their shortfall, then cost; the first is selected."""
-    rows = [(name, groups) for name in SELECTABLE]
-    rows = [row for row in rows if records.present(row) == records.corpora]
-    lines = sorted((round(shortfall(records, row, margin), 3), records.cost(row), row[0]) for row in rows)
-    return [["row", "shortfall", "cost"], *([name, f"{missing:.3f}", f"{cost:.2f}"] for missing, cost, name in lines)]
 
 
 def targets_table(records: Records, technique: str, groups: str = "both") -> list[list[str]]:
@@ -239,23 +219,9 @@ def numbers() -> list[Number]:
 def table(
     records: list[Path] = [RECORDS / "synonym_groups_five_seeds.jsonl"],  # noqa: B006
     *,
-    kind: Literal["main", "by-corpus", "tempered", "targets", "select"] = "main",
     split: str = "test",
     corpora: str = "",
-    row: str = LONG,
-    groups: str = "both",
-    margin: float = 0.0,
 ) -> str:
-    """Records: files or folders; a record replaces that of the same job in an earlier file.
-
-    targets: of --row.  select: students of --groups by their shortfall from targets made stricter by --margin.
-    """
+    """Records: files or folders; a record replaces that of the same job in an earlier file."""
     runs = Records(records, split, [corpus for corpus in corpora.split(",") if corpus])
-    tables: dict[str, Callable[[], list[list[str]]]] = {
-        "main": lambda: main_table(runs),
-        "by-corpus": lambda: corpus_table(runs),
-        "tempered": lambda: tempered_table(runs),
-        "targets": lambda: targets_table(runs, row),
-        "select": lambda: selection_table(runs, groups, margin),
-    }
-    return minus_signs(markdown(tables[kind]()))
+    return minus_signs(markdown(main_table(runs)))

@@ -1,35 +1,19 @@
-"""The study of synonym groups: teachers of students, the order of jobs, equal entropy and confidence, and tables."""
+"""The study of synonym groups: teachers of students, the order of jobs, equal confidence, and tables."""
 
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from steadygaze.core.maths.distributions import entropy
-from steadygaze.data.synonym_groups import SynonymGroups
 from studies.synonyms.data import StudyData
 from studies.synonyms.measures import scaled_comprehensiveness
-from studies.synonyms.models import SharperAttention, with_entropy
-from studies.synonyms.plan import FACTORS, LONG, ROWS, Job, matching_jobs, name_of, plan, teachers_of
+from studies.synonyms.plan import FACTORS, LONG, Job, Row, matching_jobs, name_of, plan, row_of, teachers_of
 from studies.synonyms.run import complete_seeds
 from studies.synonyms.runs import PARTS, Records, at_entropy
 from studies.synonyms.table import MAX_RATIOS, shortfall, targets_table
-
-
-def test_a_temperature_gives_each_text_the_target_entropy():
-
-    torch.manual_seed(0)
-    mask = torch.arange(9) < torch.tensor([[9], [5], [3]])
-    weights = torch.randn(3, 9, dtype=torch.float64).masked_fill(~mask, -torch.inf).softmax(-1)
-    target = torch.tensor([2.0, 0.7, 1.0], dtype=torch.float64)
-    tempered = with_entropy(weights, mask, target)
-    torch.testing.assert_close(entropy(tempered, mask), target, rtol=0, atol=1e-6)
-    assert torch.equal(tempered.argsort(-1)[0], weights.argsort(-1)[0])  # a temperature keeps the order
-    assert (tempered[~mask] == 0).all()
 
 
 def test_students_share_no_teacher_and_follow_them():
@@ -43,7 +27,7 @@ def test_students_share_no_teacher_and_follow_them():
 
 def test_rows_that_are_passed_keep_their_order_and_teachers_come_first():
 
-    jobs = plan({"4-4-t2-e2": ("both",)}, ["sst2"], 3, cheaper=False, in_order=True)
+    jobs = plan({"4-4-t2-e2": ("both",)}, ["sst2"], 3, in_order=True)
     assert [job.seed for job in jobs] == [0, 1, 0, 2, 3, 1, 4, 5, 2]
     assert jobs[2] == Job("sst2", "4-4-t2-e2", "both", 0)
 
@@ -72,27 +56,6 @@ def test_students_substitute_by_the_tables_of_their_groups(tmp_path: Path):
     for groups, good in (("none", ["fine"]), ("wn", ["nice", "fine"]), ("linked", ["fine", "nice"])):
         rows = map(json.loads, study.substitutes(groups).read_text().splitlines())
         assert {row["word"]: row["synonyms"] for row in rows}["good"] == good
-
-
-def test_coverage_of_substitutions_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """WordNet has good → nice, in a group with it, and good → great, which only students of both tables see."""
-
-    for name, row in (("cf", ["nice"]), ("wn", ["nice", "great"])):
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"word": "good", "synonyms": row}))
-    study = StudyData(tmp_path, tmp_path)
-    monkeypatch.setattr(study, "split", lambda *_: [SimpleNamespace(text="good nice great")] * 2)
-    monkeypatch.setattr(study, "groups", lambda *_: SynonymGroups((("good", "nice"),)))
-    assert study.coverage("sst2", "cf") == {"cf": (1.0, 0.0), "wn": (0.5, 0.0)}
-    assert study.coverage("sst2", "both") == {"cf": (1.0, 0.0), "wn": (0.5, 0.5)}
-
-
-def test_sharper_attention_by_hand():
-    """Mean weights 0.8 and 0.2, temperature 0.5: 0.64 / 0.68 and 0.04 / 0.68; padding stays 0."""
-
-    output = SimpleNamespace(logits=torch.zeros(1, 2), weights=torch.tensor([[0.8, 0.2, 0.0]]))
-    targets = SharperAttention(attention_temperature=0.5).cache_targets({"teacher-0": lambda _: output}, None)  # type: ignore[arg-type]
-    torch.testing.assert_close(targets.tokens["weights"], torch.tensor([[16 / 17, 1 / 17, 0.0]]))
-    assert targets.texts["probs"].tolist() == [[0.5, 0.5]]
 
 
 def test_a_margin_makes_ratios_stricter_but_not_macro_f1(tmp_path: Path):
@@ -153,13 +116,24 @@ def test_a_record_replaces_that_of_the_same_job_in_an_earlier_file(tmp_path: Pat
 
 
 def test_a_job_is_selected_with_its_teachers():
-    jobs = plan({"vanilla": ("none",), "4-4-t2-e2": ("both",)}, ["sst2"], 1, cheaper=False, in_order=False)
+    jobs = plan({"vanilla": ("none",), "4-4-t2-e2": ("both",)}, ["sst2"], 1, in_order=False)
     selected = {job.id for job in matching_jobs(jobs, "e2")}
     assert selected == {"sst2.4-4-t2-e2.both.s0", "sst2.fast-4-4.both.s0", "sst2.fast-4-4.both.s1"}
 
 
 def test_no_two_rows_have_one_name():
-    assert len({name_of(technique) for technique in ROWS}) == len(ROWS)
+    techniques = {technique for part in PARTS.values() for technique, _ in part.records.rows}
+    assert len(techniques) > 40
+    assert len({name_of(technique) for technique in techniques}) == len(techniques)
+
+
+def test_a_name_has_the_settings_of_its_row():
+    assert row_of("fast-4-4") == Row("word-at", {"learning_rate": 4e-3, "schedule": "linear"}, epochs=4)
+    student = Row("consensus", {"target_temperature": 0.5, "swaps": 4.0}, "fast-4-4", 2, 8, own_tables=True)
+    assert row_of(LONG) == student
+    assert row_of("t5-e2") == Row("consensus", {}, "word-at", 5, 2)
+    assert row_of("4-4-t2-e2-no-swaps") == Row("consensus", {"swaps": 0.0}, "fast-4-4", 2, 2)
+    assert row_of("self-anchor") is None
 
 
 def test_the_long_student_meets_every_target_that_the_table_has():

@@ -10,7 +10,7 @@ import typer
 from studies.command_line import call, choose, module_doc, print_list
 from studies.jobs import compact
 from studies.study import STUDIES
-from studies.tables import read_records
+from studies.tables import markdown, minus_signs, read_records
 
 application = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, help=__doc__)
 FILES = {name: study.file for name, study in STUDIES.items()}
@@ -32,9 +32,11 @@ def run(context: typer.Context, name: str) -> None:
 @application.command(context_settings=PASSED)
 def table(context: typer.Context, name: str) -> None:
     """Print the tables of records: those of the repository, or files and folders after the name."""
-    text = _call("table", name, context.args)
-    if isinstance(text, str):
-        print(text)
+    result = _call("table", name, context.args)
+    if isinstance(result, dict):
+        result = "\n\n".join(f"{file}\n\n{minus_signs(markdown(rows))}" for file, rows in result.items())
+    if isinstance(result, str):
+        print(result)
 
 
 @application.command()

@@ -24,6 +24,8 @@ Data = dict[str, Sequence[Sequence[str]]]
 class Study:
     """A folder with `run.py`, `table.py` or both: `run` runs jobs; `table`, `numbers` and `data` read their records.
 
+    The table of a study without `table` is its data.
+
     `numbers()` returns the numbers of `numbers.json`, `data()` the CSV files of docs/results/data.
     `page.md.jinja` is the page of the study's name, `OTHER.md.jinja` the page docs/results/OTHER.md.
     """
@@ -45,8 +47,9 @@ class Study:
         file = "run" if action == "run" else "table"
         if not (self.folder / f"{file}.py").exists():
             return None
-        function: Callable[..., Any] | None = getattr(import_module(f"studies.{self.name}.{file}"), action, None)
-        return function
+        module = import_module(f"studies.{self.name}.{file}")
+        function: Callable[..., Any] | None = getattr(module, action, None)
+        return getattr(module, "data", None) if function is None and action == "table" else function
 
     @property
     def numbers_file(self) -> Path:

@@ -40,11 +40,6 @@ def values(runs: Records, measure: str, when: str = "chosen", split: str = "test
     return [100 * run[when][split][measure] for run in runs if measure in run.get(when, {}).get(split, {})]
 
 
-def spread(runs: Records, measure: str, when: str = "chosen", split: str = "test") -> str:
-    """The mean ± the standard deviation over seeds, in %."""
-    return mean_and_deviation(values(runs, measure, when, split))
-
-
 def mean_and_deviation(numbers: Sequence[float], digits: int = 1) -> str:
     """The mean ± the standard deviation.
 
@@ -61,18 +56,6 @@ def mean_and_half(numbers: Sequence[float]) -> tuple[float, float]:
     """The mean, and half the width of its 95 % t interval."""
     low, high = t_interval(numbers)
     return mean(numbers), (high - low) / 2
-
-
-def mean_and_interval(numbers: Sequence[float], sign: str = "") -> str:
-    """The mean ± half the width of its 95 % t interval.
-
-    >>> mean_and_interval([0.1, 0.3]), mean_and_interval([0.5]), mean_and_interval([])
-    ('0.200 ± 1.271', '0.500', '')
-    """
-    if len(numbers) < 2:
-        return f"{numbers[0]:{sign}.3f}" if numbers else ""
-    value, half = mean_and_half(numbers)
-    return f"{value:{sign}.3f} ± {half:.3f}"
 
 
 def with_deviation(names: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from studies.black_boxes.plan import FILLS, IMAGES, K
 from studies.numbers import Number, Origin
 from studies.stability.statistics import difference
 from studies.study import Data
-from studies.tables import RECORDS, markdown, read_records, summary, summary_heading
+from studies.tables import RECORDS, read_records, summary, summary_heading
 
 FILES = sorted(RECORDS.glob("black_boxes-*.jsonl.gz"))
 Runs = list[dict[str, Any]]
@@ -187,10 +187,5 @@ def numbers() -> list[Number]:
     ]
 
 
-def data() -> Data:
-    return {"black-boxes.csv": rows(load())}
-
-
-def table(records: list[Path] = FILES) -> str:
-    """Folders or files; default: the records of the repository."""
-    return markdown(rows(load(records)))
+def data(records: list[Path] = FILES) -> Data:
+    return {"black-boxes.csv": rows(load(records))}

@@ -8,7 +8,7 @@ from studies.default_tokens.run import ENCODERS, TECHNIQUES
 from studies.numbers import Number, Origin
 from studies.stability.statistics import difference
 from studies.study import Data
-from studies.tables import RECORDS, Records, markdown, mean_and_deviation, read_records
+from studies.tables import RECORDS, Records, mean_and_deviation, read_records
 
 FILES = sorted(RECORDS.glob("default_tokens-*.jsonl.gz"))
 NAMES = {"rcnn": "RCNN"}
@@ -67,12 +67,8 @@ def numbers() -> list[Number]:
     return entries
 
 
-def data() -> Data:
-    return {"default-tokens.csv": rows(read_records(FILES))}
-
-
-def table(records: list[Path] = FILES) -> str:
-    return markdown(rows(read_records(records)))
+def data(records: list[Path] = FILES) -> Data:
+    return {"default-tokens.csv": rows(read_records(records))}
 
 
 def _percent(shares: list[float]) -> str:

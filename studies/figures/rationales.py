@@ -9,7 +9,6 @@ from studies.figures.style import (
     COLORS,
     GRAY,
     INK,
-    RECORDS,
     Chart,
     below,
     head,
@@ -105,7 +104,7 @@ def rationales() -> Chart:
             ("biased", "", "generated reviews, bias"),
         )
     )
-    results, _ = load_movies([str(RECORDS / "movies.jsonl")])
+    results = load_movies()
     kinds = ["word vectors", "MiniLM", "no model"]
     lines = [
         {
@@ -161,7 +160,7 @@ BASELINES = {"random": "random spans", "last": "last 20 %"}
 
 
 def movie_rationales() -> Chart:
-    results, _ = load_movies([str(RECORDS / "movies.jsonl")])
+    results = load_movies()
     lines, marks = [], []
     for split in ("test", "validation"):
         for row, label in MOVIES.items():

@@ -9,7 +9,7 @@ from typing import Any
 from studies.fresh.run import MOVIE_ROWS, MOVIES, PLANTED_ROWS, SETTINGS
 from studies.numbers import Number, Origin
 from studies.study import Data
-from studies.tables import RECORDS, Records, deviation_cells, markdown, minus_signs, read_records, with_deviation
+from studies.tables import RECORDS, Records, deviation_cells, read_records, with_deviation
 
 FILE = RECORDS / "fresh.jsonl"
 COLUMNS = ("validation", "accuracy", "full", "p", "r", "f1", "x1", "reader", "gap")
@@ -58,13 +58,9 @@ def numbers() -> list[Number]:
     ]
 
 
-def data() -> Data:
-    return {"fresh.csv": [list(HEADING), *rows([FILE])]}
+def data(records: list[Path] = [FILE]) -> Data:  # noqa: B006
+    return {"fresh.csv": [list(HEADING), *rows(records)]}
 
 
 def _percent(shares: list[float]) -> list[str]:
     return deviation_cells([100 * share for share in shares])
-
-
-def table(records: list[Path] = [FILE]) -> str:  # noqa: B006
-    return minus_signs(markdown([HEADING, *rows(records)]))

@@ -7,7 +7,7 @@ from steadygaze.results.leakage_warnings import BLACK_BOX_GAP, GAP, MARGIN
 from studies.independent_reader.plan import MAIN_ROWS, RELEASED_ROWS, K
 from studies.numbers import Number, Origin
 from studies.study import Data
-from studies.tables import RECORDS, Records, markdown, read_records, summary, summary_heading
+from studies.tables import RECORDS, Records, read_records, summary, summary_heading
 
 READER = "independent-reader-accuracy"
 COLUMNS = {
@@ -107,15 +107,5 @@ def numbers() -> list[Number]:
     ]
 
 
-def data() -> Data:
-    return {"independent-reader.csv": rows(read_records([FILE]))}
-
-
-def table(records: list[Path] = [FILE]) -> str:  # noqa: B006
-    """Means, and lowest and highest seeds; then counts of warnings."""
-    trained = read_records(records)
-    heading, *lines = rows(trained)
-    counts = [
-        [name, *map(str, warnings([run for run in trained if run["row"] in GROUPS[name]]).values())] for name in GROUPS
-    ]
-    return f"{markdown([heading, *lines])}\n\n{markdown([['runs', 'number', 'warned', *GAPS], *counts])}"
+def data(records: list[Path] = [FILE]) -> Data:  # noqa: B006
+    return {"independent-reader.csv": rows(read_records(records))}

@@ -15,7 +15,6 @@ from studies.ledger import data as stability
 from studies.numbers import Number, Numbers, Origin, by_name
 from studies.rendering import render
 from studies.study import STUDIES, Data
-from studies.tables import markdown
 
 CLAIMS = Path(__file__).parent / "claims.toml"
 NOT_ACTIVE = "not active at these settings"
@@ -90,8 +89,3 @@ def data() -> Data:
         evidence = render(row.evidence, "ledger", read).replace("`", "")
         rows.append([row.paper, row.claim, row.verdict, evidence, row.page.removesuffix(".md"), row.command])
     return {"ledger.csv": [heading, *rows]}
-
-
-def table() -> str:
-    """All claims."""
-    return "\n\n".join(markdown(rows) for rows in data().values())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from studies.numbers import Number, Origin
 from studies.study import Data
-from studies.tables import RECORDS, Records, deviation_cells, markdown, read_records, with_deviation
+from studies.tables import RECORDS, Records, deviation_cells, read_records, with_deviation
 
 FILE = RECORDS / "long_texts.jsonl"
 RUN = "python -m studies run long_texts --out DIR"
@@ -94,9 +94,5 @@ def numbers() -> list[Number]:
     ]
 
 
-def data() -> Data:
-    return {"long-texts.csv": rows(read_records([FILE])), "long-texts-cost.csv": cost_rows()}
-
-
-def table(records: list[Path] = [FILE]) -> str:  # noqa: B006
-    return markdown(rows(read_records(records)))
+def data(records: list[Path] = [FILE]) -> Data:  # noqa: B006
+    return {"long-texts.csv": rows(read_records(records)), "long-texts-cost.csv": cost_rows()}

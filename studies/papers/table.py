@@ -3,7 +3,6 @@
 from studies.numbers import Number
 from studies.papers import kitada, seat
 from studies.papers.comparisons import Table
-from studies.tables import markdown
 
 
 def numbers() -> list[Number]:
@@ -12,8 +11,3 @@ def numbers() -> list[Number]:
 
 def data() -> dict[str, Table]:
     return seat.data() | kitada.data()
-
-
-def table() -> str:
-    """All tables, of the records of the repository."""
-    return "\n\n".join(f"{name}\n\n{markdown(rows)}" for name, rows in data().items())

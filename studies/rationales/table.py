@@ -21,7 +21,7 @@ from studies.rationales.plan import (
 )
 from studies.rationales.runs import FILES, PlantedRecords, load
 from studies.study import Data
-from studies.tables import Records, deviation_cells, markdown, values, with_deviation
+from studies.tables import Records, deviation_cells, values, with_deviation
 
 PAPER = {  # Yu et al. 2021, Table 2, BeerAdvocate: F1 and X1 of RNP, F1 and X1 of A2R, in %
     ("aroma", "skewed10"): (61.5, 14.5, 69.2, 10.4),
@@ -145,10 +145,5 @@ def numbers() -> list[Number]:
     ]
 
 
-def data() -> Data:
-    return {"planted-reviews.csv": rows(load())}
-
-
-def table(records: list[Path] = FILES) -> str:
-    """Folders or files; default: the records of the repository."""
-    return markdown(rows(load(records)))
+def data(records: list[Path] = FILES) -> Data:
+    return {"planted-reviews.csv": rows(load(records))}

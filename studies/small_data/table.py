@@ -1,4 +1,4 @@
-"""Numbers of docs/results/small-data.md from the records, and their table."""
+"""Numbers of docs/results/small-data.md from the records."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +14,6 @@ from studies.study import Data
 from studies.tables import (
     RECORDS,
     Records,
-    markdown,
-    mean_and_interval,
-    minus_signs,
     read_records,
     summary,
     summary_heading,
@@ -37,6 +34,7 @@ TEXT_PAIRS = (
     ("glove", "default"),
 )
 """Further differences that the page names."""
+FILES = [RECORDS / f"small_data{part}.jsonl" for part in ("", "_other", "_settings")]
 FEW = 600
 """Texts from which on the default has larger batches and networks."""
 Cell = tuple[str, int]
@@ -95,9 +93,7 @@ def setting_numbers(records: Records) -> Iterator[Number]:
 
 
 def numbers() -> list[Number]:
-    records, other, held_out = (
-        read_records([RECORDS / f"small_data{part}.jsonl"]) for part in ("", "_other", "_settings")
-    )
+    records, other, held_out = (read_records([file]) for file in FILES)
     usual = [r["macro-f1"] for r in records if (r["corpus"], r["size"], r["row"]) == ("sst2", 200, "standard")]
     entropies: dict[str, list[float]] = defaultdict(list)
     for record in records:
@@ -113,15 +109,14 @@ def numbers() -> list[Number]:
     ]
 
 
-def data() -> Data:
+def data(records: list[Path] = FILES) -> Data:
     """Macro-F1 of every row, and the differences of our models from two regressions."""
     names, labels = CORPORA | OTHER_CORPORA, {row: name.replace("`", "") for row, name in NAMES.items()}
     scores = [["corpus", "texts", "split", "row", "seeds", *summary_heading("macro-F1")]]
     differences = [["corpus", "texts", "row", "regression", "difference", "±", "p after Holm's correction"]]
-    for part in ("", "_other", "_settings"):
-        records = read_records([RECORDS / f"small_data{part}.jsonl"])
-        split, lines, tested = records[0]["split"], list[list[str]](), list[list[float]]()
-        for (corpus, size), rows in scores_of(records).items():
+    for runs in (read_records([path]) for path in records):
+        split, lines, tested = runs[0]["split"], list[list[str]](), list[list[float]]()
+        for (corpus, size), rows in scores_of(runs).items():
             start = [names[corpus], str(size)]
             for row in (row for row in NAMES if row in rows):
                 values = [*rows[row].values()]
@@ -132,14 +127,3 @@ def data() -> Data:
                     lines.append([*start, labels[row], labels[base], *summary(tested[-1])[:2]])
         differences += [[*line, f"{p:.3f}"] for line, p in zip(lines, corrected(tested), strict=True)]
     return {"small-data.csv": scores, "small-data-differences.csv": differences}
-
-
-def table(records: list[Path] = [RECORDS / "small_data.jsonl"]) -> str:  # noqa: B006
-    """Macro-F1 with 95 % t intervals.  Records: files or folders."""
-    scores = scores_of(read_records(records))
-    rows = [row for row in NAMES if any(row in values for values in scores.values())]
-    lines = [
-        [corpus, f"{size:,}", *(mean_and_interval([*values[row].values()]) for row in rows)]
-        for (corpus, size), values in scores.items()
-    ]
-    return minus_signs(markdown([["corpus", "texts", *(NAMES[row] for row in rows)], *lines]))

@@ -1,7 +1,7 @@
 """Run the jobs of a study with the engine of `steadygaze compare`; each job writes a record DIR/records/<job>.json.
 
-Finished jobs are not repeated; failed and interrupted ones are.  A job is a frozen dataclass with an `id`.  If jobs
-fail, the others still run, and the script exits with an error that names them.
+Finished jobs are not repeated; failed and interrupted ones are.  A job is a frozen dataclass with an `id`, such as a
+subclass of Job.  If jobs fail, the others still run, and the script exits with an error that names them.
 
 `python -m studies records DIR/records | gzip -9n > studies/records/NAME-COMMIT.jsonl.gz` joins the records.
 """
@@ -27,6 +27,16 @@ from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, cell_
 from steadygaze.study.engine import NAMED, choose_executor, run_round
 
 RunJob = Callable[[Any], dict[str, Any]]
+
+
+class Job:
+    """Base of frozen dataclasses; the name of a job are its values, joined by dots."""
+
+    @property
+    def id(self) -> str:
+        fields: dict[str, Any] = dataclasses.asdict(self)  # type: ignore[call-overload]
+        name = ".".join(f"s{value}" if key == "seed" else str(value) for key, value in fields.items())
+        return re.sub(r"[ ,/]+", "-", name)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,8 @@
 """Texts, models and training loops that several timings share."""
 
+from collections.abc import Iterator
 from functools import partial
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
+from steadygaze.training.stacked_loop import StackedLoop
 from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import RESULT, TrainingRun, freeze
 from studies.data_folder import has_corpus
@@ -73,6 +76,31 @@ def training_loop(
     names = {stage.model for stage in technique.stages(seed)} - {RESULT}
     run.models = {name: freeze(make().to(job.accelerator.device)) for name in sorted(names)}
     return run._loop(0, stage, run._begin(stage, (seed, 0)))
+
+
+def ordinary_steps(loop: TechniqueLoop) -> Iterator[None]:
+    """One step of the ordinary loop at a time."""
+    for _ in count():
+        loop.start_epoch()
+        for rows in loop.batches():
+            loop.train_batch(rows)
+            yield
+        loop.state.epoch += 1
+
+
+def stacked_steps(stack: StackedLoop) -> Iterator[None]:
+    """One step of the stack at a time."""
+    for _ in count():
+        for widths in stack._start_epoch():
+            stack.run_step(widths)
+            yield
+        for loop in stack.loops:
+            loop.state.step += len(stack.rows)
+
+
+def take(steps: Iterator[None], number: int) -> None:
+    for _ in islice(steps, number):
+        pass
 
 
 def saved_model(folder: Path, read: list[str]) -> None:

@@ -1,25 +1,18 @@
-"""The server under load: throughput beside the bare forward pass, latency, errors, memory, and the time of a page.
+"""The server under load: throughput beside the bare forward pass, latency, errors and memory.
 
     bare       the model predicts batches of 32 texts of 50 words in this process, nothing else runs
     load       32 connections send one text at a time to a server of its own process (POST /v1/predict); the client is
                another process
     one user   one connection explains a text of 50 words (POST /v1/explain)
-    page       Chromium opens the page, until it can be used (needs playwright)
 
 The ratio of throughputs has two forms.  Wall time is right on an idle machine with a core for the client.  CPU time
 (CPU seconds per text, bare / server) also holds on a busy machine.  `bare` and `load` alternate.
-
-    --soak 1800     memory over 30 minutes of load
-    --flood 10000   many idle connections
 """
 
 import asyncio
 import json
 import multiprocessing
-import resource
-import shutil
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -153,65 +146,6 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def page_seconds(port: int) -> float | None:
-    """From the request of the page until its models are shown; the median of five loads."""
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        return None
-    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if executable is None:
-        return None
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
-        durations = []
-        for _ in range(5):
-            page = browser.new_context().new_page()
-            start = time.perf_counter()
-            page.goto(f"http://127.0.0.1:{port}")
-            page.wait_for_selector("body[data-ready]")
-            durations.append(time.perf_counter() - start)
-            page.context.close()
-        browser.close()
-    return statistics.median(durations)
-
-
-def memory_under_load(server: Server, bodies: list[bytes], seconds: float) -> list[Result]:
-    """The memory of the server, at ten times during the load."""
-    results, errors, requests = [], 0, 0
-    for part in range(10):
-        times, wrong = load(server.port, "/v1/predict", bodies, CONNECTIONS, seconds / 10)
-        requests, errors = requests + len(times), errors + len(wrong)
-        results.append(Result(f"memory after {(part + 1) * seconds / 10:g} s, MiB", server.memory()))
-    return [*results, Result("requests", requests), Result("errors", errors, at_most=0)]
-
-
-def idle_connections(server: Server, count: int, body: bytes) -> list[Result]:
-    """Open idle connections as fast as possible, then send one request; the server must go on."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(count + 500, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
-    sockets, failed, before = [], 0, server.memory()
-    for _ in range(count):
-        try:
-            sockets.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
-        except OSError:
-            failed += 1
-    connections = server.facts.net_connections("tcp")
-    opened = sum(one.laddr.port == server.port for one in connections if one.status == "ESTABLISHED")
-    after = server.memory()
-    for connected in sockets:
-        connected.close()
-    time.sleep(1)
-    times, errors = load(server.port, "/v1/predict", [body], 1, 1)
-    return [
-        Result("connections refused", failed),
-        Result("connections open at the server", opened),
-        Result("memory before, MiB", before),
-        Result("memory after, MiB", after),
-        Result("requests afterwards", len(times), at_least=1),
-        Result("errors afterwards", len(errors), at_most=0),
-    ]
-
-
 def measure_rounds(server: Server, folder: Path, inputs: list[str], rounds: int, seconds: float) -> list[Result]:
     bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
     values: dict[str, list[float]] = {}
@@ -242,25 +176,17 @@ def measure_rounds(server: Server, folder: Path, inputs: list[str], rounds: int,
 
 
 def measure_user(server: Server, inputs: list[str], seconds: float) -> list[Result]:
-    """One user who explains texts, and the page."""
+    """One user who explains texts."""
     bodies = [json.dumps({"texts": [text]}).encode() for text in inputs]
     times, errors = load(server.port, "/v1/explain", bodies, 1, seconds)
     results = [Result("explain p50, ms", 1000 * quantile(times, 0.5))]
     results.append(Result("explain p95, ms", 1000 * quantile(times, 0.95), at_most=150.0))
     results.append(Result("errors of explain", len(errors), at_most=0))
-    page = page_seconds(server.port)
-    return results + ([] if page is None else [Result("interactive page, s", page, at_most=2.0)])
+    return results
 
 
-def run(
-    *,
-    seconds: float = 10.0,
-    rounds: int = 5,
-    encoder: str = "bilstm",
-    soak: float = 0.0,
-    flood: int = 0,
-) -> list[Result]:
-    """`soak`: seconds; `flood`: connections."""
+def run(*, seconds: float = 10.0, rounds: int = 5, encoder: str = "bilstm") -> list[Result]:
+    """`seconds`: of load in each round."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "model"
         train(folder, encoder)
@@ -268,8 +194,4 @@ def run(
         requests = [json.dumps({"texts": [text]}).encode() for text in inputs]
         with Server(folder) as server:
             load(server.port, "/v1/predict", requests, CONNECTIONS, 2)  # the first requests start threads
-            if flood:
-                return idle_connections(server, flood, requests[0])
-            if soak:
-                return memory_under_load(server, requests, soak)
             return measure_rounds(server, folder, inputs, rounds, seconds) + measure_user(server, inputs, seconds)

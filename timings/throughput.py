@@ -12,7 +12,6 @@ import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, islice
 from typing import Literal
 
 import numpy as np
@@ -36,30 +35,19 @@ from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import TrainingRun
 from studies.data_folder import data_folder
 from timings.harness import Race, Result, clocked, race
-from timings.inputs import TECHNIQUE_SETTINGS, synonyms, training_data, training_loop, word_model
+from timings.inputs import (
+    TECHNIQUE_SETTINGS,
+    ordinary_steps,
+    stacked_steps,
+    synonyms,
+    take,
+    training_data,
+    training_loop,
+    word_model,
+)
 
 CAPTURE_STEPS = 500
 """Steps until the graphs of all widths are captured."""
-
-
-def ordinary_steps(loop: TechniqueLoop) -> Iterator[None]:
-    """One step of the ordinary loop at a time."""
-    for _ in count():
-        loop.start_epoch()
-        for rows in loop.batches():
-            loop.train_batch(rows)
-            yield
-        loop.state.epoch += 1
-
-
-def stacked_steps(stack: StackedLoop) -> Iterator[None]:
-    """One step of the stack at a time."""
-    for _ in count():
-        for widths in stack._start_epoch():
-            stack.run_step(widths)
-            yield
-        for loop in stack.loops:
-            loop.state.step += len(stack.rows)
 
 
 @dataclass
@@ -78,8 +66,8 @@ class Throughput:
     def alternate(self, running: dict[str, Iterator[None]]) -> Race:
         """Blocks of steps of each variant in turn; graphs are captured before."""
         for steps in running.values():
-            _take(steps, CAPTURE_STEPS)
-        return race({name: partial(_take, steps, self.block) for name, steps in running.items()}, self.rounds, 0)
+            take(steps, CAPTURE_STEPS)
+        return race({name: partial(take, steps, self.block) for name, steps in running.items()}, self.rounds, 0)
 
     def steps(self, stacks: list[int]) -> list[Result]:
         variants = {"eager": ordinary_steps(self.loop(Vanilla()))}
@@ -120,7 +108,7 @@ class Throughput:
                 torch.use_deterministic_algorithms(deterministic, warn_only=True)
                 stacks = [StackedLoop([self.loop(technique)], graphs) for graphs in variants]
                 for stack in stacks:
-                    _take(stacked_steps(stack), self.block)
+                    take(stacked_steps(stack), self.block)
                 pairs = zip(*(stack.models[0].parameters() for stack in stacks), strict=True)
                 results.append(Result(f"{name}, {kind}", max(float((a - b).abs().max()) for a, b in pairs)))
         return results
@@ -168,11 +156,6 @@ class Throughput:
             if len(scores) > 1:
                 results.append(Result(f"{name}, deviation of macro-F1", statistics.stdev(scores)))
         return results
-
-
-def _take(steps: Iterator[None], number: int) -> None:
-    for _ in islice(steps, number):
-        pass
 
 
 def run(

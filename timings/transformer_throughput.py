@@ -7,10 +7,8 @@ All variants read the same texts in the same batches, in turn, in rounds.  Token
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,6 +31,7 @@ from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import RESULT, TrainingRun, freeze
 from studies.data_folder import data_folder
 from timings.harness import Race, Result, clocked, synchronize
+from timings.inputs import ordinary_steps, stacked_steps, take
 
 BATCH = 32
 TECHNIQUE_NAMES = (
@@ -84,32 +83,11 @@ class Ours:
         stage = technique.stages(0)[-1]
         self.loop: TechniqueLoop = run._loop(0, stage, run._begin(stage, (0, 0)))
         self.is_static, self.is_compiled = static, compiled
-        self.steps = self._static() if static else self._ordinary()
-
-    def _ordinary(self) -> Iterator[None]:
-        while True:
-            self.loop.start_epoch()
-            for rows in self.loop.batches():
-                self.loop.train_batch(rows)
-                yield
-
-    def _static(self) -> Iterator[None]:
-        stack = StackedLoop([self.loop])
-        while True:
-            widths = stack._start_epoch()
-            for width in widths:
-                stack.run_step(width)
-                yield
-            self.loop.state.step += len(widths)
+        self.steps = stacked_steps(StackedLoop([self.loop])) if static else ordinary_steps(self.loop)
 
     def run(self, steps: int) -> float:
         """Seconds per step."""
-
-        def work() -> None:
-            for _ in islice(self.steps, steps):
-                pass
-
-        return clocked(work)[0] / steps
+        return clocked(partial(take, self.steps, steps))[0] / steps
 
 
 class HuggingFace:

@@ -32,14 +32,10 @@ TASKS = {"babi_1": (tuple(CONFIGURATIONS), 2), "babi_2": (("small-mlp", "small-m
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(jobs.Job):
     corpus: str
     configuration: str
     seed: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.corpus}.{self.configuration}.s{self.seed}"
 
 
 def plan() -> list[Job]:

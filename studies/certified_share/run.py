@@ -27,14 +27,10 @@ SAMPLES, K, MARGIN = 1000, 5, 0.01
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(jobs.Job):
     encoder: str
     row: str
     seed: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.encoder}.{self.row.replace(', ', '-').replace(' ', '-')}.s{self.seed}"
 
 
 def plan(encoders: list[str], seeds: int) -> list[Job]:

@@ -65,7 +65,9 @@ def fine_tuned(corpus: str, folder: Path, device: str) -> ModelAdapter:
     return as_adapter(target, device=device)
 
 
-def fine_tune(corpus: str, target: Path, device: str) -> None:
+def fine_tune(
+    corpus: str, target: Path, device: str, epochs: int = EPOCHS, texts: int = TEXTS, rate: float = LEARNING_RATE
+) -> None:
     """AdamW with plain transformers, without a schedule."""
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -79,9 +81,9 @@ def fine_tune(corpus: str, target: Path, device: str) -> None:
     tokenizer = AutoTokenizer.from_pretrained(source)
     model = AutoModelForSequenceClassification.from_pretrained(source, num_labels=len(labels), **names)
     model = model.float().to(device).train()
-    optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE)
-    for epoch in range(EPOCHS):
-        chosen = np.random.default_rng(epoch).permutation(len(items))[:TEXTS]
+    optimizer = torch.optim.AdamW(model.parameters(), rate)
+    for epoch in range(epochs):
+        chosen = np.random.default_rng(epoch).permutation(len(items))[:texts]
         for start in range(0, len(chosen), BATCH):
             rows = [items[i] for i in chosen[start : start + BATCH]]
             parts = [[row.text for row in rows]] + ([[row.question for row in rows]] if rows[0].question else [])

@@ -30,14 +30,10 @@ MIN_REVIEWS = 5
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(jobs.Job):
     encoder: str
     technique: str
     seed: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.encoder}.{self.technique}.s{self.seed}"
 
 
 def plan(seeds: int) -> list[Job]:

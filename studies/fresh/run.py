@@ -61,14 +61,10 @@ RNP_RATES = {"standard": 3e-4, "skewed20": 1e-4, "biased80": 3e-4}
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(jobs.Job):
     corpus: str
     row: str
     seed: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.corpus}.{self.row}.s{self.seed}"
 
 
 def plan(seeds: int) -> list[Job]:

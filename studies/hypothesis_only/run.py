@@ -14,12 +14,8 @@ TEXTS = 2000
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(jobs.Job):
     seed: int
-
-    @property
-    def id(self) -> str:
-        return f"hypothesis.s{self.seed}"
 
 
 def plan() -> list[Job]:

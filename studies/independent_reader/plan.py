@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from studies import jobs
+
 K = {"planted": 5, "imdb": 10, "yelp": 5, "reviews600": 3}
 ROWS: dict[str, dict[str, Any]] = {
     "l2x-y": {"conditioned": True},
@@ -21,14 +23,10 @@ SELECTOR_EPOCHS = {"imdb": 8, "planted": 5, "yelp": 10, "reviews600": 20}
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(jobs.Job):
     corpus: str
     row: str
     seed: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.corpus}.{self.row}.{self.seed}"
 
 
 def plan(seeds: int) -> list[Job]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from itertools import product
 
+from studies import jobs
+
 SEEDS, TEXTS = (3, 5), (60, 200)
 SEED_EFFECTS = (0.2, 0.8)
 """Standard deviations of b_s and t_s: macro-F1 of seeds then varies by about 0.04 and 0.14."""
@@ -11,15 +13,11 @@ KINDS = ("seeds only", "texts × seeds, not stretched", "texts × seeds", "its d
 
 
 @dataclass(frozen=True)
-class Simulation:
+class Simulation(jobs.Job):
     effect: float
     seeds: int
     texts: int
     trials: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.effect}.{self.seeds}.{self.texts}"
 
 
 def plan(trials: int) -> list[Simulation]:

@@ -55,13 +55,9 @@ Workloads = dict[str, list[NDArray[np.int64]]]
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(jobs.Job):
     row: str
     seed: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.row}.s{self.seed}"
 
 
 def sample(split: str, size: int, seed: int) -> tuple[list[str], list[Any]]:

@@ -1,4 +1,4 @@
-"""Published tables on a GPU within a time limit; what is finished stays in DIR, and the same command continues.
+"""Published tables on a GPU; what is finished stays in DIR, and the same command continues.
 
     python -m studies run papers PLAN... --out DIR --data DIR --glove FILE
     python -m studies run papers --one-by-one CELLS --out DIR --data DIR --glove FILE
@@ -8,10 +8,7 @@ seed 0 of Table 1 of SEAT.  `steadygaze reproduce TABLE --out DIR --finished` pr
 """
 
 import json
-import os
 import sys
-import tarfile
-import threading
 import time
 import warnings
 from dataclasses import dataclass
@@ -31,12 +28,6 @@ from steadygaze.study.study_options import ReproduceOptions
 from steadygaze.study.table_blocks import blocks
 from studies.babi_settings.run import unit_vectors
 from studies.papers.plan import ONE_WORKER, PLANS, SEEDS, TINY, UNIT, Choice
-
-PACKED_SUFFIXES = (".json", ".safetensors")
-
-
-class TimeIsUpError(Exception):
-    """The limit of --seconds has passed."""
 
 
 @dataclass(frozen=True)
@@ -70,52 +61,40 @@ def run(
     data: Path,
     glove: Path,
     workers: int = 14,
-    seconds: float = float("inf"),
-    pack: Annotated[Path | None, typer.Option(help="archive of the folder without its models, once a minute")] = None,
     device: str = "cuda",
     tiny: Annotated[bool, typer.Option("--tiny", help="a few texts, for a trial run")] = False,
     one_by_one: Annotated[int, typer.Option(help="cells to run with one worker")] = 0,
 ) -> None:
     if unknown := [name for name in plans if name not in PLANS]:
         sys.exit(f"{unknown[0]!r} is not a plan.  There are: {', '.join(PLANS)}")
-    end, inputs = time.monotonic() + seconds, Inputs(out, data, glove, device, tiny)
+    inputs = Inputs(out, data, glove, device, tiny)
     warnings.simplefilter("ignore")
     if one_by_one:
         print(one_worker(inputs, one_by_one), flush=True)
         return
-    if pack:
-        threading.Thread(target=_pack_often, args=(out, pack), daemon=True).start()
-    try:
-        for name in plans:
-            try:
-                run_plan(name, inputs, workers, end)
-            except (UserError, RuntimeError) as error:  # failed cells; the other plans go on
-                print(f"{name}: {error}", flush=True)
-    except TimeIsUpError:
-        print("stopped at the limit", flush=True)
-    finally:
-        if pack:
-            write_archive(out, pack)
+    for name in plans:
+        try:
+            run_plan(name, inputs, workers)
+        except (UserError, RuntimeError) as error:  # failed cells; the other plans go on
+            print(f"{name}: {error}", flush=True)
 
 
-def run_plan(name: str, inputs: Inputs, workers: int, end: float) -> None:
+def run_plan(name: str, inputs: Inputs, workers: int) -> None:
     start = time.monotonic()
     inputs.out.mkdir(parents=True, exist_ok=True)
-    on_progress = partial(_log, inputs.out / "events.jsonl", name, start, end)
+    on_progress = partial(_log, inputs.out / "events.jsonl", name, start)
     runs = [TableRun(find_table(table), inputs.options(choice)) for table, choice in PLANS[name]]
     run_missing(runs, StudyRuntime(inputs.out, inputs.data, inputs.device, on_progress, workers=workers))
     print(f"{name}: {time.monotonic() - start:.1f} s", flush=True)
 
 
-def _log(events: Path, plan: str, start: float, end: float, activity: str, done: int, total: int) -> None:
-    """Write an event; stop the run if its time is up."""
+def _log(events: Path, plan: str, start: float, activity: str, done: int, total: int) -> None:
+    """Write an event."""
     seconds = round(time.monotonic() - start, 2)
     with events.open("a") as file:
         file.write(json.dumps({"plan": plan, "seconds": seconds, "activity": activity, "done": done}) + "\n")
     if "failed: " in activity or (done % 35 == 0 and ": done" in activity):
         print(plan, seconds, activity, f"{done}/{total}", flush=True)
-    if time.monotonic() > end:
-        raise TimeIsUpError
 
 
 def one_worker(inputs: Inputs, count: int) -> str:
@@ -130,21 +109,3 @@ def one_worker(inputs: Inputs, count: int) -> str:
         run_round(cells[:count], inputs.out, worker)
     seconds = (time.monotonic() - start) / min(len(cells), count)
     return f"one by one: {seconds:.2f} s per cell, {3600 / seconds:.0f} cells per hour"
-
-
-def _pack_often(out: Path, file: Path) -> None:
-    while True:
-        time.sleep(60)
-        write_archive(out, file)
-
-
-def write_archive(out: Path, file: Path) -> None:
-    """Write the folder without models and caches to an archive."""
-    new = file.with_suffix(".new")
-    with tarfile.open(new, "w:gz", compresslevel=3) as archive:
-        for path in sorted(out.rglob("*")):
-            parts = path.relative_to(out).parts
-            hidden = any(part.startswith(".") or part.startswith("model") for part in parts)
-            if path.is_file() and not hidden and (path.suffix in PACKED_SUFFIXES or path.name == "events.jsonl"):
-                archive.add(path, "/".join(parts))
-    os.replace(new, file)

@@ -107,12 +107,6 @@ def plan(seeds: int) -> list[Job]:
     return [*tuning, *a2r, *variant_jobs, *lambda_jobs, *regime_jobs]
 
 
-def scouting_plan() -> list[Job]:
-    """All regimes, with lower and higher learning rates of the generator."""
-    rows = ("a2r", *map(rnp_row, RATES), "a2r-0.001")
-    return [Job("palate", setting, row, 0, regime) for regime in REGIMES for row in rows for setting in CORE_SETTINGS]
-
-
 def plan_selected_rates(out: Path, seeds: int) -> list[Job]:
     """RNP with the remaining seeds, for cells in which all rates have records."""
     ends = {MAIN_REGIME: seeds, **dict.fromkeys(OTHER_REGIMES, min(FEW_SEEDS, seeds))}

@@ -15,7 +15,6 @@ A2R has the rate of its released code, the lowest of RATES.  Macro-F1 on validat
 
 Without --out, the reviews are prepared, once.  --cut names a folder with one file per regime and seed: reviews as token
 ids, and the vectors of their words.
---scout runs all regimes on palate with one seed instead.
 """
 
 from collections.abc import Callable
@@ -57,7 +56,6 @@ from studies.rationales.plan import (
     Job,
     plan,
     plan_selected_rates,
-    scouting_plan,
     technique_settings,
 )
 
@@ -255,14 +253,11 @@ class Options(jobs.JobOptions):
     sizes: tuple[int, int, int] = SIZES
     regimes: str = field(default=",".join(REGIMES), metadata={"help": "regimes to prepare"})
     seeds: int = 5
-    scout: bool = field(default=False, metadata={"help": "run all regimes on palate with one seed instead"})
     epochs: int | None = None
     limit: int | None = field(default=None, metadata={"help": "largest number of training texts"})
 
 
 def job_plan(options: Options) -> list[Job]:
-    if options.scout:
-        return scouting_plan()
     return [*plan(options.seeds), *plan_selected_rates(options.out or Path(), options.seeds)]
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from studies import jobs
+
 CORPORA = {"sst2": "SST-2", "rotten_tomatoes": "Rotten Tomatoes", "yelp_polarity": "Yelp polarity"}
 OTHER_CORPORA = {"tweet_emotion": "TweetEval emotion", "ag_news": "AG News", "newsgroups_sport": "newsgroups"}
 """Corpora of the second table, with two to four classes."""
@@ -43,16 +45,12 @@ EXPLAINED = 200
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(jobs.Job):
     row: str
     corpus: str
     size: int
     seed: int
     split: str
-
-    @property
-    def id(self) -> str:
-        return f"{self.row}.{self.corpus}.{self.size}.{self.split}.s{self.seed}"
 
 
 def plan(rows: Sequence[str], corpora: Sequence[str], sizes: Sequence[int], seeds: int, split: str) -> list[Fit]:

@@ -23,12 +23,8 @@ DIFFERENCES = ("kendall",)
 
 
 @dataclass(frozen=True)
-class Simulation:
+class Simulation(jobs.Job):
     measure: str
-
-    @property
-    def id(self) -> str:
-        return self.measure.replace("/", ".")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from studies import jobs
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -95,15 +97,11 @@ STUDY: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(jobs.Job):
     corpus: str
     technique: str
     groups: str
     seed: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.corpus}.{self.technique}.{self.groups}.s{self.seed}"
 
     @property
     def row(self) -> Row:

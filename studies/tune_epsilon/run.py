@@ -20,16 +20,12 @@ SEARCHES, TRIALS = (0, 100, 200), 5
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(jobs.Job):
     kind: str
     """grid, search, or found: training with the ε that a search selected."""
     epsilon: float
     """0 for a search."""
     seed: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.kind}.{self.epsilon}.s{self.seed}"
 
 
 def plan(out: Path, seeds: int) -> list[Job]:

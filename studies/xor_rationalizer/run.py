@@ -48,13 +48,9 @@ HELD_OUT = 400
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(jobs.Job):
     row: str
     seed: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.row}.s{self.seed}"
 
 
 def plan(first: int, seeds: int) -> list[Job]:

@@ -9,7 +9,9 @@ from studies.tables import read_records
 
 def test_every_job_has_a_record() -> None:
     records = read_records([FILE])
-    assert sorted(f"{run['corpus']}.{run['row']}.{run['seed']}" for run in records) == sorted(job.id for job in plan(5))
+    assert sorted(f"{run['corpus']}.{run['row']}.s{run['seed']}" for run in records) == sorted(
+        job.id for job in plan(5)
+    )
     assert {run["row"] for run in records} == {row for rows in GROUPS.values() for row in rows}
 
 

@@ -1,7 +1,6 @@
 """Published tables: means of the records, merged runs, intervals, and the plans that run them."""
 
 import math
-import tarfile
 from pathlib import Path
 from statistics import mean
 
@@ -15,7 +14,7 @@ from studies.numbers import Origin, by_name
 from studies.papers.comparisons import comparison_numbers
 from studies.papers.data import jackknife, records
 from studies.papers.plan import PLANS
-from studies.papers.run import Inputs, run, write_archive
+from studies.papers.run import Inputs, run
 from studies.stability.statistics import Estimate
 from studies.tables import RECORDS
 
@@ -91,16 +90,6 @@ def test_a_plan_has_options_and_blocks_of_its_tables(
 def test_an_unknown_plan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"'seta' is not a plan\.  There are: seat"):
         run(["seta"], out=tmp_path, data=tmp_path, glove=tmp_path)
-
-
-def test_an_archive_has_records_without_models(tmp_path: Path) -> None:
-    for name in ("a/record.json", "a/model/weights.safetensors", "a/values.safetensors", ".lock.json", "events.jsonl"):
-        file = tmp_path / "out" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("x")
-    write_archive(tmp_path / "out", tmp_path / "packed.tgz")
-    with tarfile.open(tmp_path / "packed.tgz") as archive:
-        assert sorted(archive.getnames()) == ["a/record.json", "a/values.safetensors", "events.jsonl"]
 
 
 def test_all_records_have_at_most_ten_megabytes() -> None:

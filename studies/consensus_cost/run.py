@@ -2,16 +2,12 @@
 
 Tables as in studies/synonyms.  Vanilla has no groups, the other rows have groups of both tables.  A time is that of
 training with validation and the outputs of the teachers, without reading of texts and vectors: wall time on a GPU,
-processor time on a CPU.  Teachers are trained as one program on a GPU.  `--seconds` starts no further seed after so
-many seconds.  Processes with different `--first` seeds and one `--out` take turns: one trains, while others read
-texts.  Records: OUT/costs.jsonl.
+processor time on a CPU.  Teachers are trained as one program on a GPU.  Records: OUT/costs.jsonl.
 """
 
-import fcntl
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,18 +45,8 @@ class Options:
     corpora: str = "sst2,rotten_tomatoes,tweet_emotion"
     rows: str = ",".join(RUNS)
     seeds: int = 5
-    first: int = field(default=0, metadata={"help": "first seed"})
     epochs: int | None = None
     limit: int | None = field(default=None, metadata={"help": "texts per split, for a trial run"})
-    seconds: float | None = None
-
-
-@contextmanager
-def turn(folder: Path, shared: bool = False) -> Iterator[None]:
-    """Wait until no other process is timed; `shared`: several may warm up at a time."""
-    with (folder / "turn").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-        yield
 
 
 def train_and_time(
@@ -75,10 +61,9 @@ def train_and_time(
     seconds, execute = [0.0], fit.execute_together
 
     def timed_execution(runs: Any) -> Any:
-        with turn(options.out, shared=texts is not None):
-            begin = clock()
-            models = execute(runs)
-            seconds[0] = clock() - begin
+        begin = clock()
+        models = execute(runs)
+        seconds[0] = clock() - begin
         return models
 
     fit.execute_together = timed_execution
@@ -104,14 +89,12 @@ def train_and_time(
 def run(options: Options) -> None:
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
-    data, begin = StudyData(options.tables, options.out, options.data_dir, options.limit), time.time()
+    data = StudyData(options.tables, options.out, options.data_dir, options.limit)
     records, rows = options.out / "costs.jsonl", options.rows.split(",")
     for corpus in options.corpora.split(","):
         for row in rows if options.device == "cuda" else []:
             train_and_time(data, options, corpus, row, 0, WARM_UP)  # the first run of a process is slower
-        for seed in range(options.first, options.first + options.seeds):
-            if options.seconds and time.time() - begin > options.seconds:
-                break
+        for seed in range(options.seeds):
             for row in rows:
                 record = {"corpus": corpus, "device": options.device, "row": row, "seed": seed}
                 line = json.dumps(record | train_and_time(data, options, corpus, row, seed))

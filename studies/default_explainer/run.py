@@ -19,21 +19,16 @@ The rule, stated before the records were made.  Only validation texts decide; te
                comprehensiveness and sufficiency above random exclude 0 for each model of that loader
 """
 
-import gzip
-import json
 import os
-import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
-from multiprocessing import get_context
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
-import typer
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from torch import Tensor
@@ -47,6 +42,7 @@ from steadygaze.explainers.explainer import Explainer
 from steadygaze.explainers.resolve_explainer import configure_explainer
 from steadygaze.perturbations.word_removal import Units, take_rows, text_key, units_of
 from steadygaze.properties.probes.erasure import SHARES, rationale_sizes
+from studies import jobs
 from studies.default_explainer.models import FUNCTION, SUBJECTS, Subject, examples, inputs
 from studies.kernel_shap.run import shapley
 from studies.kernel_shap.run import subsets as all_subsets
@@ -255,46 +251,45 @@ def cost(subject: Subject, folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def run(
-    *,
-    models: Annotated[Path, typer.Option(help="folder of the models")],
-    out: Annotated[Path, typer.Option(help="file of the records, .jsonl.gz")],
-    device: str = "cpu",
-    workers: int = 1,
-) -> None:
-    """Train the models that are missing, then measure; records are written in a fixed order."""
+@dataclass(frozen=True)
+class Job(jobs.Job):
+    """Training of the model of a subject, measures on a split, or cost."""
+
+    subject: int
+    """Index in SUBJECTS."""
+    part: Literal["train", "validation", "test", "cost"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(jobs.JobOptions):
+    """Models are trained in OUT/models."""
+
+
+def plan() -> list[Job]:
+    parts: tuple[Literal["validation", "cost", "test"], ...] = ("validation", "cost", "test")
+    return training() + [Job(i, part) for part in parts for i in range(len(SUBJECTS))]
+
+
+def training() -> list[Job]:
+    return [Job(i, "train") for i, subject in enumerate(SUBJECTS) if subject.loader != FUNCTION]
+
+
+def needs(job: Job) -> tuple[str, ...]:
+    """All models of the corpus: a function predicts with that of another subject."""
+    corpus = SUBJECTS[job.subject].corpus
+    return () if job.part == "train" else tuple(x.id for x in training() if SUBJECTS[x.subject].corpus == corpus)
+
+
+def run_job(models: Path, device: str, job: Job) -> dict[str, Any]:
+    subject = SUBJECTS[job.subject]
+    if job.part == "train":
+        subject.load(models, device)
+        return {"rows": []}
+    return {"rows": cost(subject, models) if job.part == "cost" else measure(subject, job.part, models, device)}
+
+
+def run(options: Options) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    models = options.out / "models"
     models.mkdir(parents=True, exist_ok=True)
-    context = get_context("spawn")
-    records: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        trained = [i for i, subject in enumerate(SUBJECTS) if subject.loader != FUNCTION]
-        for future in as_completed([pool.submit(_train, i, models, device) for i in trained]):
-            print("trained", future.exception() or future.result(), file=sys.stderr, flush=True)
-        every = range(len(SUBJECTS))
-        futures = [pool.submit(_measure, i, "validation", models, device) for i in every]
-        futures += [pool.submit(_cost, i, models) for i in every]
-        futures += [pool.submit(_measure, i, "test", models, device) for i in every]
-        for done in as_completed(futures):
-            if (error := done.exception()) is not None:
-                print("failed:", repr(error), file=sys.stderr, flush=True)
-                continue
-            records += done.result()
-            records.sort(key=lambda r: (r["split"], r["loader"], r["network"], r["corpus"]))
-            lines = "".join(json.dumps(record) + "\n" for record in records)
-            out.write_bytes(gzip.compress(lines.encode(), mtime=0))
-            print("done", done.result()[0]["split"], done.result()[0]["network"], file=sys.stderr, flush=True)
-
-
-def _train(index: int, models: Path, device: str) -> str:
-    torch.set_num_threads(1)
-    SUBJECTS[index].load(models, device)
-    return SUBJECTS[index].name
-
-
-def _measure(index: int, split: str, models: Path, device: str) -> list[dict[str, Any]]:
-    return measure(SUBJECTS[index], split, models, device)
-
-
-def _cost(index: int, models: Path) -> list[dict[str, Any]]:
-    return cost(SUBJECTS[index], models)
+    jobs.run(options, plan, partial(run_job, models, options.device), needs=needs)

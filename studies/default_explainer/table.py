@@ -109,7 +109,7 @@ def table(
     as_csv: bool = False,
 ) -> str:
     """The decision of each loader, or all measures as CSV."""
-    runs = read_records(records)
+    runs = [row for record in read_records(records) for row in record.get("rows", [record])]
     if as_csv:
         return all_tables(runs).rstrip("\n")
     lines = [f"default for {loader}, by the rule: {decision(runs, loader)}" for loader in LOADERS]

@@ -9,6 +9,7 @@ equal distributions it is 0.  The other measure is a mean: a value per text, shi
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,24 @@ from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.results.intervals import Interval, Values, bootstrap_means
 from steadygaze.study.seed_statistics import Outcomes, macro_f1_interval, mean_intervals
 from studies import jobs
-from studies.interval_coverage.plan import KINDS, Simulation, plan
+
+SEEDS, TEXTS = (3, 5), (60, 200)
+SEED_EFFECTS = (0.2, 0.8)
+"""Standard deviations of b_s and t_s: macro-F1 of seeds then varies by about 0.04 and 0.14."""
+KINDS = ("seeds only", "texts × seeds, not stretched", "texts × seeds", "its difference", "mean, not stretched", "mean")
+"""Intervals: those of a mean of seeds, of macro-F1, of its difference and of a mean over texts."""
+
+
+@dataclass(frozen=True)
+class Simulation(jobs.Job):
+    effect: float
+    seeds: int
+    texts: int
+    trials: int
+
+
+def plan(trials: int) -> list[Simulation]:
+    return [Simulation(*case, trials) for case in product(SEED_EFFECTS, SEEDS, TEXTS)]
 
 
 @dataclass(frozen=True, kw_only=True)

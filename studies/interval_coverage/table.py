@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from studies.interval_coverage.plan import SEEDS
+from studies.interval_coverage.run import SEEDS
 from studies.numbers import Number, Origin
 from studies.tables import RECORDS, Records, markdown, read_records
 

@@ -71,38 +71,16 @@ def evaluate(texts: int, device: str) -> dict[str, Numbers]:
 
     folder = fine_tuned_folder()
     network = AutoModelForSequenceClassification.from_pretrained(folder).eval().to(device)
-    hand = ByHand(network.cpu(), AutoTokenizer.from_pretrained(folder))
+    hand = ByHand(network, AutoTokenizer.from_pretrained(folder))
     games: dict[str, Numbers] = {}
     for number, (text, _) in enumerate(sst2("test")):
-        network.cpu()
         hand.read(text)
         n = len(hand.pieces)
         count = sum(name.startswith(f"{n}.") for name in games)
         if n in WORDS and count < math.ceil(texts / len(WORDS)):
-            network.to(device)
-            games[f"{n}.{number}"] = _game(hand, network, subsets(n), device)
+            games[f"{n}.{number}"] = hand.probabilities(subsets(n))
             print(n, "words:", text, flush=True)
     return games
-
-
-@torch.no_grad()
-def _game(hand: Any, network: torch.nn.Module, masks: NDArray[np.bool_], device: str) -> Numbers:
-    ids, pieces, target = (getattr(hand, name) for name in ("ids", "pieces", "target"))
-    owner = np.full(len(ids), -1)
-    for word, positions in enumerate(pieces):
-        owner[positions] = word
-    tokens = torch.tensor(ids, device=device)
-    parts = []
-    for start in range(0, len(masks), 4096):
-        present_words = np.concatenate(
-            [masks[start : start + 4096], np.ones((len(masks[start : start + 4096]), 1), bool)], 1
-        )
-        present = torch.from_numpy(present_words[:, owner]).to(device)
-        order = present.logical_not().to(torch.uint8).argsort(dim=-1, stable=True)  # remaining words move to the front
-        mask = present.gather(1, order)
-        logits = network(input_ids=tokens[order] * mask, attention_mask=mask.long()).logits
-        parts.append(logits.double().softmax(-1)[:, target].cpu())
-    return torch.cat(parts).numpy()
 
 
 def compare(games: dict[str, Numbers]) -> None:

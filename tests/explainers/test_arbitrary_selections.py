@@ -12,6 +12,7 @@ from torch import Tensor
 
 import steadygaze as sg
 from commands import run
+from explainers.room_reviews import room_reviews
 from steadygaze.core.maths import distributions
 from steadygaze.core.ragged import segment_sum
 from steadygaze.core.settings import settings
@@ -24,7 +25,6 @@ from steadygaze.results.leakage_warnings import ArbitraryClass, arbitrary_classe
 from steadygaze.results.row import Row, mean_row
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.rnp import Rnp
-from studies.room_reviews import room_reviews
 
 SETTINGS = {"dimension": 16, "patience": 8, "learning_rate": 0.02}
 EVIDENCE = ("dirty", "tiny", "mold", "cold", "worn")

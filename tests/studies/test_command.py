@@ -61,8 +61,8 @@ def test_a_table_is_that_of_the_records_of_the_repository_or_of_files() -> None:
 
 def test_unknown_names_and_missing_parts_are_named() -> None:
     assert "'nothing' is not a study.  There are: " in CliRunner().invoke(application, ["run", "nothing"]).output
-    assert "'accuracy' has no table." in CliRunner().invoke(application, ["table", "accuracy"]).output
-    assert "'accuracy' publishes no numbers." in CliRunner().invoke(application, ["page", "accuracy"]).output
+    assert "'kernel_shap' has no table." in CliRunner().invoke(application, ["table", "kernel_shap"]).output
+    assert "'kernel_shap' publishes no numbers." in CliRunner().invoke(application, ["page", "kernel_shap"]).output
 
 
 def test_pages_name_studies_that_exist() -> None:

@@ -15,6 +15,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "babi_settings": {},
     "black_boxes": {"data": Path("data")},
     "certified_share": {"data": Path("data")},
+    "default_explainer": {},
     "default_tokens": {"cut": Path("cut")},
     "fresh": {},
     "hypothesis_only": {},

@@ -29,7 +29,8 @@ class ByHand:
         self.ids = read["input_ids"]
         self.pieces = [[i for i, word in enumerate(groups) if word == k] for k in range(max(groups[1:-1]) + 1)]
         with torch.no_grad():
-            self.target = int(self.network(input_ids=torch.tensor([self.ids])).logits.argmax())
+            ids = torch.tensor([self.ids], device=self.network.device)
+            self.target = int(self.network(input_ids=ids).logits.argmax())
 
     def probabilities(self, masks: Any) -> Weights:
         """Probability of the predicted class with only these words.  (K,n) -> (K,)"""
@@ -38,9 +39,9 @@ class ByHand:
             subsets = [np.flatnonzero(mask) for mask in masks[start : start + BATCH]]
             words = [[self.ids[i] for k in subset for i in self.pieces[k]] for subset in subsets]
             rows = [[self.ids[0], *row, self.ids[-1]] for row in words]
-            batch = self.tokenizer.pad({"input_ids": rows}, return_tensors="pt")
+            batch = self.tokenizer.pad({"input_ids": rows}, return_tensors="pt").to(self.network.device)
             with torch.no_grad():
-                probs.append(self.network(**batch).logits.double().softmax(-1)[:, self.target])
+                probs.append(self.network(**batch).logits.double().softmax(-1)[:, self.target].cpu())
         return torch.cat(probs).numpy()
 
     def _probability(self, vectors: torch.Tensor) -> torch.Tensor:

@@ -35,8 +35,8 @@ Measured at the default sizes, seed 0, test split (chance is 0.5):
     TextClassifier with defaults (bilstm, vanilla, no vectors)          0.970   0.985    0.995   0.946
     … and the share of its attention on the rationales                  0.810   0.748    0.064   0.357
 
-`studies/planted_difficulty` computes the first two rows, `studies/accuracy` the others, from one model each.  Of all
-words, 3.6 % are rationales.  The last row varies much between runs.
+`studies/planted_difficulty` computes the rows, those of TextClassifier from one model each.  Of all words, 3.6 % are
+rationales.  The last row varies much between runs.
 """
 
 from steadygaze.data.planted.lexicon import SYNONYMS as SYNONYMS

@@ -103,9 +103,9 @@ def take(steps: Iterator[None], number: int) -> None:
         pass
 
 
-def saved_model(folder: Path, read: list[str]) -> None:
-    """Train and save a bilstm of the default size.  Time does not depend on its weights."""
+def saved_model(folder: Path, read: list[str], encoder: str = "bilstm") -> None:
+    """Train and save a model of the default size.  Time does not depend on its weights."""
     labels = [i % 2 for i in range(len(read))]
-    clf = TextClassifier(epochs=1, settings={"hidden": 128}, verbose=False, device="cpu")
+    clf = TextClassifier(encoder, epochs=1, settings={"hidden": 128}, verbose=False, device="cpu")
     clf.fit(read[:512], labels[:512], validation=(read[:64], labels[:64]))
     clf.save(folder)

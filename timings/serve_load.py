@@ -23,6 +23,7 @@ from typing import Any
 import psutil
 
 from timings.harness import Result, median
+from timings.inputs import saved_model
 
 WORDS, BATCH, CONNECTIONS = 50, 32, 32
 AT_LEAST, AT_MOST = {"served / bare": 0.8}, {"p99 / p50": 3.0, "errors": 0.0}
@@ -34,16 +35,6 @@ def texts(count: int, words: int) -> list[str]:
     corpus = load_corpus("planted-reviews:sizes=[400,50,50]")
     vocabulary = " ".join(example.text for example in corpus.splits["train"]).split()
     return [" ".join(vocabulary[(i * 7) % (len(vocabulary) - words) :][:words]) for i in range(count)]
-
-
-def train(folder: Path, encoder: str) -> None:
-    """Speed does not depend on what the model has learned."""
-    from steadygaze.data.corpora import load_corpus
-    from steadygaze.estimator.text_classifier import TextClassifier
-
-    corpus = load_corpus("planted-reviews:sizes=[400,50,50]").splits["train"]
-    model = TextClassifier(encoder, epochs=1, device="cpu")
-    model.fit([example.text for example in corpus], [example.label for example in corpus]).save(folder)
 
 
 def bare(folder: Path, inputs: list[str], seconds: float) -> tuple[float, float]:
@@ -189,7 +180,7 @@ def run(*, seconds: float = 10.0, rounds: int = 5, encoder: str = "bilstm") -> l
     """`seconds`: of load in each round."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "model"
-        train(folder, encoder)
+        saved_model(folder, texts(512, WORDS), encoder)
         inputs = texts(512, WORDS)
         requests = [json.dumps({"texts": [text]}).encode() for text in inputs]
         with Server(folder) as server:

@@ -13,6 +13,7 @@ import typer
 
 import steadygaze as sg
 from steadygaze.core.types import inputs_of
+from steadygaze.estimator.resumable_training import columns
 from studies.tables import read_records
 
 CORPUS = "planted-reviews:aspect=palate,sizes=[2000,200,200]"
@@ -25,11 +26,7 @@ def measure(rate: float, seed: int) -> dict[str, float]:
     train, validation, test = (splits[name] for name in ("train", "validation", "test"))
     settings = {"hidden": 32, "generator_learning_rate": rate}
     clf = sg.TextClassifier("bigru", technique="a2r", settings=settings, seed=seed, device="cpu")
-    clf.fit(
-        inputs_of(train),
-        [example.label for example in train],
-        validation=(inputs_of(validation), [example.label for example in validation]),
-    )
+    clf.fit(*columns(train), validation=columns(validation))
     explanations = clf.explain(inputs_of(test))
     hits = [
         any(

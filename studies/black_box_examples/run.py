@@ -1,7 +1,6 @@
-"""Selections of explainers of one black box, as in Tables 4 and 5 and Figures 3 and 4 of Bai et al. 2021.
+"""Words that explainers of one black box select, as in Tables 4 and 5 of Bai et al. 2021.
 
---out is the folder of the study black_boxes, whose black box is explained.  Selected words are printed.  For images,
-OUT/<corpus>.png is written, with a column for each image and a row for each explainer.
+--out is the folder of the study black_boxes, whose black box is explained.
 """
 
 from dataclasses import dataclass, field
@@ -15,12 +14,8 @@ from steadygaze.data.batches import collate
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts
 from steadygaze.explainers.learned.removal_effects import predict_selected
-from steadygaze.images.fitted_images import ImageFit, hold_out_images
-from steadygaze.images.image_explanation import overlay, png, side_by_side_images
-from steadygaze.images.image_inputs import read_images
-from steadygaze.images.patch_networks import PatchConfig, image_settings
 from steadygaze.training.progress import SilentWatcher
-from studies.black_boxes.plan import IMAGES, ROWS, Job, K
+from studies.black_boxes.plan import ROWS, Job, K
 from studies.black_boxes.run import epoch_settings, prepare
 from studies.black_boxes.texts import Texts, probabilities, select_rows
 
@@ -31,7 +26,6 @@ TEXT_EXAMPLES = (
     "l2x-y-random-query-simple",
     "l2x-y-mask-neutral-simple",
 )
-IMAGE_EXAMPLES = ("l2x-cnn", "l2x-y-plain-cnn", "l2x-y-random-pretraining-cnn", "l2x-y-mask-neutral-cnn")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,32 +66,6 @@ def print_texts(texts: Texts, model: Any, corpus: str, options: Options) -> None
             )
 
 
-def draw_images(sets: Any, box: Any, corpus: str, options: Options) -> None:
-    train, held_out = hold_out_images(read_images(sets.train[: options.inputs]))
-    rows = np.random.default_rng(1).permutation(len(sets.test))[: options.examples]
-    sample, canvas = read_images(sets.test[rows]), PatchConfig(fill="mean", reader=True)
-    lines: list[Any] = []
-    for name in IMAGE_EXAMPLES:
-        kind, settings = ROWS[name]
-        job = Job(corpus, name, 0, "mean")
-        method: Any = METHODS[kind]
-        config = image_settings(method, {"k": K[corpus], **settings, **epoch_settings(job)})
-        learned = ImageFit(config, canvas, 0, torch.device(options.device)).fit(box, train, held_out)
-        explanations = learned.explain(box, sample)
-        units = [
-            explanation.image.astype(np.float64) / (255 if explanation.image.dtype == np.uint8 else 1)
-            for explanation in explanations
-        ]
-        masks = [explanation.mask for explanation in explanations]
-        if not lines:
-            width = overlay(units[0], masks[0]).shape[1]
-            lines.append(np.hstack([side_by_side_images(u, m)[:, :width] for u, m in zip(units, masks, strict=True)]))
-        lines.append(np.hstack([overlay(u, m) for u, m in zip(units, masks, strict=True)]))
-        accuracy = learned.measured(box, read_images(sets.test))["post-hoc-accuracy"].mean()
-        print(f"{name}: post-hoc accuracy {accuracy:.3f}", flush=True)
-    (options.out / f"{corpus}.png").write_bytes(png(np.vstack(lines)))
-
-
 def run(options: Options) -> None:
-    inputs, box = prepare(options.corpus, options.out, options.data, options.device)
-    (draw_images if options.corpus in IMAGES else print_texts)(inputs, box, options.corpus, options)
+    texts, box = prepare(options.corpus, options.out, options.data, options.device)
+    print_texts(texts, box, options.corpus, options)

@@ -16,6 +16,7 @@ import torch
 
 import steadygaze as sg
 from steadygaze.estimator import fit as fit_module
+from steadygaze.estimator.resumable_training import columns
 from studies.consensus_cost.table import table
 from studies.synonyms.data import StudyData
 
@@ -76,10 +77,7 @@ def train_and_time(
         train, validation = (data.split(corpus, name) for name in ("train", "validation"))
         if texts is not None:  # too few texts to see that a teacher has not learned anything
             train, validation = train[:texts], validation[:10]
-        clf.fit(
-            [e.text for e in train], [e.label for e in train],
-            validation=([e.text for e in validation], [e.label for e in validation]),
-        )  # fmt: skip
+        clf.fit(*columns(train), validation=columns(validation))
     finally:
         fit.execute_together = execute
     history = clf.stored_.description.history

@@ -16,6 +16,7 @@ from sklearn.metrics import f1_score
 import steadygaze as sg
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.word_tokenizer import document_frequency
+from steadygaze.estimator.resumable_training import columns
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -61,10 +62,7 @@ def run(
     repeats: int = 5,
 ) -> None:
     splits = sg.load_corpus(data).splits
-    train, validation, test = (
-        ([example.text for example in splits[name]], [example.label for example in splits[name]])
-        for name in ("train", "validation", "test")
-    )
+    train, validation, test = (columns(splits[name]) for name in ("train", "validation", "test"))
     clf = sg.TextClassifier(encoder, seed=seed, device=device, vectors=vectors, synonym_groups=groups).fit(
         *train, validation=validation
     )

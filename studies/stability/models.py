@@ -1,6 +1,6 @@
 """Models of the study: texts, training of a group of models, and saved models for the probes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from steadygaze.estimator.resumable_training import ClassifierFit, columns, fit_
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import Model
 from steadygaze.perturbations.gradient_ascent import embedding_std
+from studies import jobs
 from studies.data_folder import data_folder
 from studies.stability.ensemble import Ensemble
 from studies.stability.plan import SETTINGS, ModelGroup
@@ -24,17 +25,15 @@ from studies.stability.plan import SETTINGS, ModelGroup
 TRAINING_TABLE = "training.parquet"
 
 
-@dataclass(frozen=True)
-class Study:
+@dataclass(frozen=True, kw_only=True)
+class Options(jobs.JobOptions):
     """Paths of inputs and results, and options of a run."""
 
-    out: Path
-    glove: Path
-    synonyms: Path
-    device: str = "cpu"
+    glove: Path = field(metadata={"help": "file of word vectors"})
+    synonyms: Path = field(metadata={"help": "folder of synonym tables"})
+    selection: Path | None = field(default=None, metadata={"help": "records of an earlier selection"})
     epochs: int | None = None
-    limit: int | None = None
-    """Texts per split, for a trial run."""
+    limit: int | None = field(default=None, metadata={"help": "texts per split, for a trial run"})
 
     def model(self, group: ModelGroup, seed: int) -> Path:
         """The folder of a model."""
@@ -55,40 +54,40 @@ def _splits(corpus: str, limit: int | None) -> dict[str, list[Any]]:
     return {name: list(texts[:: max(1, len(texts) // limit) if limit else 1]) for name, texts in splits.items()}
 
 
-def train(study: Study, group: ModelGroup) -> dict[str, Any]:
+def train(options: Options, group: ModelGroup) -> dict[str, Any]:
     """Train the models of a group, on a GPU as one program, and save them."""
     read_vectors_once()
     fits = [
-        ClassifierFit(_classifier(study, group, seed), _teachers(study, group, seed)) for seed in range(group.seeds)
+        ClassifierFit(_classifier(options, group, seed), _teachers(options, group, seed)) for seed in range(group.seeds)
     ]
-    train_split, validation = (columns(study.examples(group.setting, split)) for split in ("train", "validation"))
+    train_split, validation = (columns(options.examples(group.setting, split)) for split in ("train", "validation"))
     for seed, clf in enumerate(fit_many(fits, *train_split, validation=validation)):
         if clf is None:
             raise RuntimeError(f"{group.name}: training with seed {seed} diverged")
-        clf.save(study.model(group, seed))
+        clf.save(options.model(group, seed))
     return {"models": group.seeds}
 
 
-def _classifier(study: Study, group: ModelGroup, seed: int) -> TextClassifier:
-    table = study.synonyms / TRAINING_TABLE
+def _classifier(options: Options, group: ModelGroup, seed: int) -> TextClassifier:
+    table = options.synonyms / TRAINING_TABLE
     return TextClassifier(
         SETTINGS[group.setting][1],
         group.technique,
         seed=seed,
-        epochs=study.epochs,
-        vectors=study.glove,
+        epochs=options.epochs,
+        vectors=options.glove,
         settings={**group.config, "synonyms": str(table)},
         synonym_groups=table if group.has_groups else None,
-        device=study.device,
+        device=options.device,
         verbose=False,
     )
 
 
-def _teachers(study: Study, group: ModelGroup, seed: int) -> list[TextClassifier]:
+def _teachers(options: Options, group: ModelGroup, seed: int) -> list[TextClassifier]:
     if not group.reads_teachers:
         return []
     teachers = group.sibling(group.teachers)
-    return [load(study.model(teachers, teacher), device=study.device) for teacher in group.teacher_seeds(seed)]
+    return [load(options.model(teachers, teacher), device=options.device) for teacher in group.teacher_seeds(seed)]
 
 
 @dataclass(frozen=True)
@@ -104,18 +103,18 @@ class ProbedModel:
     """σ of the word vectors before `without_groups` over σ after it."""
 
 
-def probed_model(study: Study, group: ModelGroup, seed: int) -> ProbedModel:
+def probed_model(options: Options, group: ModelGroup, seed: int) -> ProbedModel:
     if group.row == "ensemble" or group.temperature:
-        members = [clf.stored_ for clf in _teachers(study, group, seed)]
+        members = [clf.stored_ for clf in _teachers(options, group, seed)]
         stored = members[0]
         model = Ensemble([member.model for member in members]) if len(members) > 1 else stored.model
         if group.temperature:
             divide_scores(stored.model, group.temperature)
         return ProbedModel(stored, model, stored.tokenizer.size)
-    stored = load(study.model(group, seed), device=study.device).stored_
+    stored = load(options.model(group, seed), device=options.device).stored_
     if not group.has_groups:
         return ProbedModel(stored, stored.model, stored.tokenizer.size)
-    plain = load(study.model(group.sibling("vanilla"), 0), device="cpu").stored_.tokenizer.vocabulary
+    plain = load(options.model(group.sibling("vanilla"), 0), device="cpu").stored_.tokenizer.vocabulary
     before = embedding_std(stored.model.vectors)
     stored = without_groups(stored, plain)
     return ProbedModel(stored, stored.model, len(plain), float(before / embedding_std(stored.model.vectors)))

@@ -21,7 +21,7 @@ from steadygaze.properties.audit_case import AuditCase
 from steadygaze.properties.protocols.faithfulness import faithfulness
 from steadygaze.properties.protocols.stability import stability
 from steadygaze.results.audit_config import ProbeConfig
-from studies.stability.models import ProbedModel, Study, probed_model
+from studies.stability.models import Options, ProbedModel, probed_model
 from studies.stability.plan import SELECTION_PROBES, ModelGroup
 
 PROBE_MEASURES = ("jensen-shannon", "top-k-overlap", "kendall", "prediction-change", "label-flip", "words-substituted")
@@ -42,11 +42,11 @@ WORD_PROBES = {
 """Probe -> synonym table, and number of substituted words."""
 
 
-def measure(study: Study, group: ModelGroup, seed: int) -> dict[str, Any]:
+def measure(options: Options, group: ModelGroup, seed: int) -> dict[str, Any]:
     """The scores and probes of one model."""
     selecting = group.phase == "select"
-    examples = study.examples(group.setting, "validation" if selecting else "test")
-    probed = probed_model(study, group, seed)
+    examples = options.examples(group.setting, "validation" if selecting else "test")
+    probed = probed_model(options, group, seed)
     stored, model = probed.stored, probed.model
     data = stored.data([e.text for e in examples], None)
     label = [stored.description.classes.index(e.label) for e in examples]
@@ -58,26 +58,26 @@ def measure(study: Study, group: ModelGroup, seed: int) -> dict[str, Any]:
         "confidence": float(probs.max(-1).mean()),
         "n": len(label),
     }
-    table = synonym_tables(study, probed, [p for p in WORD_PROBES if not selecting or p in SELECTION_PROBES])
+    table = synonym_tables(options, probed, [p for p in WORD_PROBES if not selecting or p in SELECTION_PROBES])
     config = ProbeConfig(sample=len(data), radius=ProbeConfig().radius * probed.deviation)
     case = AuditCase(model, data, {"attention": Attention()}, config, substitutions=table)
     measures = measure_values(case, (stability,) if selecting else (stability, faithfulness))
     record |= {name: float(np.nanmean(values.numpy())) for name, values in measures.items()}
     if selecting:
         return record
-    file = study.outputs(group, seed)
+    file = options.outputs(group, seed)
     file.parent.mkdir(parents=True, exist_ok=True)
     np.savez(file, weights=outputs.weights.numpy(), probs=probs, mask=outputs.mask.numpy())
     record["skipped"] = {name: int(value.isnan().sum()) for name, value in measures.items() if value.isnan().any()}
     if group.row == "vanilla":
         record |= {"guard": check_guard(outputs), **function_words(case, stored)}
-    return record | _collapse(study, group, seed, outputs)
+    return record | _collapse(options, group, seed, outputs)
 
 
-def _collapse(study: Study, group: ModelGroup, seed: int, outputs: inference.SplitOutputs) -> dict[str, Any]:
+def _collapse(options: Options, group: ModelGroup, seed: int, outputs: inference.SplitOutputs) -> dict[str, Any]:
     """The collapse guard, and top-k overlap with the mean attention of the teachers."""
     row = group.sibling(group.teachers)
-    teachers = [np.load(study.outputs(row, teacher))["weights"] for teacher in group.teacher_seeds(seed)]
+    teachers = [np.load(options.outputs(row, teacher))["weights"] for teacher in group.teacher_seeds(seed)]
     reference = torch.from_numpy(np.mean(teachers, 0)).double() if teachers else None
     collapse = detect_collapse(outputs.weights.double(), outputs.mask, reference, ids=outputs.ids)
     return {"overlap": collapse.overlap, "collapsed": collapse.collapsed, "reason": collapse.reason}
@@ -124,7 +124,7 @@ def function_words(case: AuditCase, stored: SavedModel) -> dict[str, float]:
     return shares
 
 
-def synonym_tables(study: Study, probed: ProbedModel, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
+def synonym_tables(options: Options, probed: ProbedModel, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
     """Probe -> synonyms of the vocabulary; with groups, of the vocabulary of a model without groups."""
     stored, vocabulary = probed.stored, probed.stored.tokenizer.vocabulary
     known, plain = (vocabulary_lexicon(v, stored.tokenizer.kind) for v in (vocabulary, vocabulary[: probed.words]))
@@ -133,7 +133,7 @@ def synonym_tables(study: Study, probed: ProbedModel, probes: list[str]) -> dict
     substitutions = {}
     for probe in probes:
         name, number = WORD_PROBES[probe]
-        parts = plain.table(_read_table(study.synonyms / f"{name}.parquet"), MAX_SYNONYMS)
+        parts = plain.table(_read_table(options.synonyms / f"{name}.parquet"), MAX_SYNONYMS)
         ids, count = (_pad_rows(torch.from_numpy(part), len(vocabulary)) for part in parts)
         substitutions[probe] = Synonyms(ids, count, continues, words).to(device), number
     return substitutions
@@ -144,13 +144,13 @@ def _pad_rows(values: torch.Tensor, size: int) -> torch.Tensor:
     return torch.cat([values, values.new_zeros(size - len(values), *values.shape[1:])])
 
 
-def compare_seeds(study: Study, group: ModelGroup) -> dict[str, Any]:
+def compare_seeds(options: Options, group: ModelGroup) -> dict[str, Any]:
     """Differences between the models of one row: means over all pairs of models and all texts."""
     row = group.sibling(group.source) if group.source else group
-    outputs = [np.load(study.outputs(row, seed)) for seed in range(group.seeds)]
-    mask = torch.from_numpy(outputs[0]["mask"]).to(study.device)
-    weights = [torch.from_numpy(output["weights"]).double().to(study.device) for output in outputs]
-    probs = [torch.from_numpy(output["probs"]).to(study.device) for output in outputs]
+    outputs = [np.load(options.outputs(row, seed)) for seed in range(group.seeds)]
+    mask = torch.from_numpy(outputs[0]["mask"]).to(options.device)
+    weights = [torch.from_numpy(output["weights"]).double().to(options.device) for output in outputs]
+    probs = [torch.from_numpy(output["probs"]).to(options.device) for output in outputs]
     k = ProbeConfig().k
     tops, size = [top_k(attention, mask, k) for attention in weights], mask.sum(-1).clamp(1, k)
     shift, shared, change = [], [], []

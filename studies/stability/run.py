@@ -14,14 +14,12 @@ import dataclasses
 import json
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from statistics import geometric_mean, mean
 from typing import Any
 
 from studies import jobs
-from studies.stability.models import Study, train
+from studies.stability.models import Options, train
 from studies.stability.plan import (
     BOTH_RULES,
     GRID,
@@ -38,28 +36,11 @@ from studies.stability.probe import compare_seeds, measure
 from studies.stability.records import Record, read
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(jobs.JobOptions):
-    glove: Path = field(metadata={"help": "file of word vectors"})
-    synonyms: Path = field(metadata={"help": "folder of synonym tables"})
-    selection: Path | None = field(default=None, metadata={"help": "records of an earlier selection"})
-    epochs: int | None = None
-    limit: int | None = field(default=None, metadata={"help": "texts per split, for a trial run"})
-
-
 def run(options: Options) -> None:
     """`--only` also runs the jobs that matching ones need."""
     warnings.simplefilter("ignore")
-    study = Study(
-        out=options.out.resolve(),
-        glove=options.glove.resolve(),
-        synonyms=options.synonyms.resolve(),
-        device=options.device,
-        epochs=options.epochs,
-        limit=options.limit,
-    )
     everything = dataclasses.replace(options, only="")
-    run_job = partial(run_one, study)
+    run_job = partial(run_one, options)
     if options.selection is None:
         jobs.run(everything, lambda: jobs_of(selection_groups()), run_job, needs=Job.needs)
     selected = select_configurations(read(options.selection or options.out / "records"))
@@ -67,17 +48,17 @@ def run(options: Options) -> None:
     jobs.run(everything, lambda: test_jobs, run_job, needs=Job.needs)
 
 
-def run_one(study: Study, job: Job) -> Record:
+def run_one(options: Options, job: Job) -> Record:
     """Rows of the same configuration share the models, and the measures, of one."""
     if job.kind == "train":
-        return train(study, job)
+        return train(options, job)
     if job.kind == "seeds":
-        return compare_seeds(study, job)
+        return compare_seeds(options, job)
     if job.source:
         name = job.sibling(job.source).model_name(job.seed)
-        record: dict[str, Any] = json.loads((study.out / "records" / f"{name}.json").read_text(encoding="utf-8"))
+        record: dict[str, Any] = json.loads((options.out / "records" / f"{name}.json").read_text(encoding="utf-8"))
         return record | {"same-as": name}
-    return measure(study, job, job.seed)
+    return measure(options, job, job.seed)
 
 
 def select_configurations(records: Iterable[Record]) -> dict[str, Config]:

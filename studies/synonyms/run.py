@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 import steadygaze as sg
+from steadygaze.estimator.resumable_training import columns
 from steadygaze.training.optimizers import EPOCHS
 from studies import jobs
 from studies.synonyms.data import StudyData, write_tables
@@ -129,12 +130,7 @@ class Trainer:
         )
         teachers = [sg.load(self.out / "models" / teacher.id, device=options.device) for teacher in job.teachers]
         train, validation = (self.data.split(job.corpus, name) for name in ("train", "validation"))
-        return clf.fit(
-            [e.text for e in train],
-            [e.label for e in train],
-            validation=([e.text for e in validation], [e.label for e in validation]),
-            reference=teachers or None,
-        )
+        return clf.fit(*columns(train), validation=columns(validation), reference=teachers or None)
 
 
 def complete_seeds(out: Path) -> None:

@@ -64,12 +64,10 @@ class Study:
         from sklearn.metrics import f1_score
 
         from steadygaze.data.corpora import load_corpus
+        from steadygaze.estimator.resumable_training import columns
         from steadygaze.estimator.text_classifier import TextClassifier
 
         splits = load_corpus(CORPUS, data_dir=self.options.data_dir).splits
-        texts, labels = (
-            {name: [getattr(e, part) for e in examples] for name, examples in splits.items()} for part in FIELDS
-        )
         clf = TextClassifier(
             self.options.encoder,
             TECHNIQUE,
@@ -80,13 +78,11 @@ class Study:
             device=self.options.device,
             verbose=False,
         )
-        clf.fit(texts["train"], labels["train"], validation=(texts["validation"], labels["validation"]))
-        test = f1_score(labels["test"], clf.predict(texts["test"]), average="macro")
+        clf.fit(*columns(splits["train"]), validation=columns(splits["validation"]))
+        texts, labels = columns(splits["test"])
+        test = f1_score(labels, clf.predict(texts), average="macro")
         epoch = clf.stored_.description.best_epoch
         return {"validation": float(epoch["macro-f1"]), "test": float(test), "epochs": len(clf.history_)}
-
-
-FIELDS = ("text", "label")
 
 
 @dataclass(frozen=True, kw_only=True)

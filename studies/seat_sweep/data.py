@@ -8,11 +8,11 @@ from typing import Any
 from steadygaze.data.corpora import load_corpus
 from studies.data_folder import data_folder
 from studies.seat_sweep.plan import DATA, TWO_EMOTIONS
-from studies.stability.models import Study
+from studies.stability.models import ModelOptions
 
 
-@dataclass(frozen=True)
-class SweepStudy(Study):
+@dataclass(frozen=True, kw_only=True)
+class Options(ModelOptions):
     def examples(self, setting: str, split: str) -> list[Any]:
         return list(_split(setting, split, self.limit))
 

@@ -23,7 +23,7 @@ from steadygaze.properties.probes.text_perturbations import embedding_noise, pgd
 from steadygaze.properties.protocols.faithfulness import faithfulness
 from steadygaze.properties.protocols.stability import stability
 from steadygaze.results.audit_config import ProbeConfig
-from studies.seat_sweep.data import SweepStudy
+from studies.seat_sweep.data import Options
 from studies.seat_sweep.plan import PROBED
 from studies.stability.models import ProbedModel
 from studies.stability.probe import measure_values, synonym_tables
@@ -31,10 +31,10 @@ from studies.stability.probe import measure_values, synonym_tables
 K = 7
 
 
-def measure(study: SweepStudy, setting: str, clf: TextClassifier, seed: int, radii: Sequence[float]) -> dict[str, Any]:
+def measure(options: Options, setting: str, clf: TextClassifier, seed: int, radii: Sequence[float]) -> dict[str, Any]:
     """Scores, collapse statistics, the probes of the audit, and the authors' probes on a grid of radii."""
     stored = clf.stored_
-    test = study.examples(setting, "test")
+    test = options.examples(setting, "test")
     classes = list(stored.description.classes)
     data = stored.data([e.text for e in test], None)
     outputs = inference.split_outputs(stored.model, data)
@@ -49,7 +49,7 @@ def measure(study: SweepStudy, setting: str, clf: TextClassifier, seed: int, rad
     }
     probed = test[:: max(1, len(test) // PROBED)]
     data = stored.data([e.text for e in probed], None)
-    reference = load(study.reference(setting, seed), device=study.device).stored_
+    reference = load(options.reference(setting, seed), device=options.device).stored_
     anchor = inference.split_outputs(reference.model, reference.data([e.text for e in probed], None))
     outputs = inference.split_outputs(stored.model, data)
     weights, mask = outputs.weights.double(), outputs.mask
@@ -64,7 +64,7 @@ def measure(study: SweepStudy, setting: str, clf: TextClassifier, seed: int, rad
         "probed": len(probed),
     }
     plain = ProbedModel(stored, stored.model, stored.tokenizer.size)
-    tables = synonym_tables(study, plain, ["3-synonyms"])
+    tables = synonym_tables(options, plain, ["3-synonyms"])
     config = ProbeConfig(sample=len(data))
     case = AuditCase(stored.model, data, {"attention": Attention()}, config, substitutions=tables)
     values = measure_values(case, (stability, faithfulness))

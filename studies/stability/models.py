@@ -26,12 +26,11 @@ TRAINING_TABLE = "training.parquet"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(jobs.JobOptions):
-    """Paths of inputs and results, and options of a run."""
+class ModelOptions(jobs.JobOptions):
+    """Paths of inputs and results, and options of the models."""
 
     glove: Path = field(metadata={"help": "file of word vectors"})
     synonyms: Path = field(metadata={"help": "folder of synonym tables"})
-    selection: Path | None = field(default=None, metadata={"help": "records of an earlier selection"})
     epochs: int | None = None
     limit: int | None = field(default=None, metadata={"help": "texts per split, for a trial run"})
 
@@ -54,7 +53,7 @@ def _splits(corpus: str, limit: int | None) -> dict[str, list[Any]]:
     return {name: list(texts[:: max(1, len(texts) // limit) if limit else 1]) for name, texts in splits.items()}
 
 
-def train(options: Options, group: ModelGroup) -> dict[str, Any]:
+def train(options: ModelOptions, group: ModelGroup) -> dict[str, Any]:
     """Train the models of a group, on a GPU as one program, and save them."""
     read_vectors_once()
     fits = [
@@ -68,7 +67,7 @@ def train(options: Options, group: ModelGroup) -> dict[str, Any]:
     return {"models": group.seeds}
 
 
-def _classifier(options: Options, group: ModelGroup, seed: int) -> TextClassifier:
+def _classifier(options: ModelOptions, group: ModelGroup, seed: int) -> TextClassifier:
     table = options.synonyms / TRAINING_TABLE
     return TextClassifier(
         SETTINGS[group.setting][1],
@@ -83,7 +82,7 @@ def _classifier(options: Options, group: ModelGroup, seed: int) -> TextClassifie
     )
 
 
-def _teachers(options: Options, group: ModelGroup, seed: int) -> list[TextClassifier]:
+def _teachers(options: ModelOptions, group: ModelGroup, seed: int) -> list[TextClassifier]:
     if not group.reads_teachers:
         return []
     teachers = group.sibling(group.teachers)
@@ -103,7 +102,7 @@ class ProbedModel:
     """σ of the word vectors before `without_groups` over σ after it."""
 
 
-def probed_model(options: Options, group: ModelGroup, seed: int) -> ProbedModel:
+def probed_model(options: ModelOptions, group: ModelGroup, seed: int) -> ProbedModel:
     if group.row == "ensemble" or group.temperature:
         members = [clf.stored_ for clf in _teachers(options, group, seed)]
         stored = members[0]

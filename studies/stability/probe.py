@@ -21,7 +21,7 @@ from steadygaze.properties.audit_case import AuditCase
 from steadygaze.properties.protocols.faithfulness import faithfulness
 from steadygaze.properties.protocols.stability import stability
 from steadygaze.results.audit_config import ProbeConfig
-from studies.stability.models import Options, ProbedModel, probed_model
+from studies.stability.models import ModelOptions, ProbedModel, probed_model
 from studies.stability.plan import SELECTION_PROBES, ModelGroup
 
 PROBE_MEASURES = ("jensen-shannon", "top-k-overlap", "kendall", "prediction-change", "label-flip", "words-substituted")
@@ -42,7 +42,7 @@ WORD_PROBES = {
 """Probe -> synonym table, and number of substituted words."""
 
 
-def measure(options: Options, group: ModelGroup, seed: int) -> dict[str, Any]:
+def measure(options: ModelOptions, group: ModelGroup, seed: int) -> dict[str, Any]:
     """The scores and probes of one model."""
     selecting = group.phase == "select"
     examples = options.examples(group.setting, "validation" if selecting else "test")
@@ -74,7 +74,7 @@ def measure(options: Options, group: ModelGroup, seed: int) -> dict[str, Any]:
     return record | _collapse(options, group, seed, outputs)
 
 
-def _collapse(options: Options, group: ModelGroup, seed: int, outputs: inference.SplitOutputs) -> dict[str, Any]:
+def _collapse(options: ModelOptions, group: ModelGroup, seed: int, outputs: inference.SplitOutputs) -> dict[str, Any]:
     """The collapse guard, and top-k overlap with the mean attention of the teachers."""
     row = group.sibling(group.teachers)
     teachers = [np.load(options.outputs(row, teacher))["weights"] for teacher in group.teacher_seeds(seed)]
@@ -124,7 +124,7 @@ def function_words(case: AuditCase, stored: SavedModel) -> dict[str, float]:
     return shares
 
 
-def synonym_tables(options: Options, probed: ProbedModel, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
+def synonym_tables(options: ModelOptions, probed: ProbedModel, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
     """Probe -> synonyms of the vocabulary; with groups, of the vocabulary of a model without groups."""
     stored, vocabulary = probed.stored, probed.stored.tokenizer.vocabulary
     known, plain = (vocabulary_lexicon(v, stored.tokenizer.kind) for v in (vocabulary, vocabulary[: probed.words]))
@@ -144,7 +144,7 @@ def _pad_rows(values: torch.Tensor, size: int) -> torch.Tensor:
     return torch.cat([values, values.new_zeros(size - len(values), *values.shape[1:])])
 
 
-def compare_seeds(options: Options, group: ModelGroup) -> dict[str, Any]:
+def compare_seeds(options: ModelOptions, group: ModelGroup) -> dict[str, Any]:
     """Differences between the models of one row: means over all pairs of models and all texts."""
     row = group.sibling(group.source) if group.source else group
     outputs = [np.load(options.outputs(row, seed)) for seed in range(group.seeds)]

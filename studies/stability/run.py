@@ -15,11 +15,12 @@ import json
 import warnings
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from statistics import geometric_mean, mean
 from typing import Any
 
 from studies import jobs
-from studies.stability.models import Options, train
+from studies.stability.models import ModelOptions, train
 from studies.stability.plan import (
     BOTH_RULES,
     GRID,
@@ -34,6 +35,11 @@ from studies.stability.plan import (
 )
 from studies.stability.probe import compare_seeds, measure
 from studies.stability.records import Record, read
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(ModelOptions):
+    selection: Path | None = dataclasses.field(default=None, metadata={"help": "records of an earlier selection"})
 
 
 def run(options: Options) -> None:

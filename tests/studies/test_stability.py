@@ -27,7 +27,7 @@ from studies.stability.comparison import (
 )
 from studies.stability.ensemble import Ensemble
 from studies.stability.flatness import tempered_log_ratio
-from studies.stability.models import Options, without_groups
+from studies.stability.models import ModelOptions, without_groups
 from studies.stability.plan import ModelGroup
 from studies.stability.records import SELECTION, read, study_records
 from studies.stability_coverage.run import coverage
@@ -221,7 +221,7 @@ def test_rows_of_one_configuration_share_their_models(tmp_path: Path) -> None:
     assert job.needs() == (source,)
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / f"{source}.json").write_text('{"macro-f1": 0.4}')
-    study = Options(out=tmp_path, glove=Path(), synonyms=Path())
+    study = ModelOptions(out=tmp_path, glove=Path(), synonyms=Path())
     assert run.run_one(study, job) == {"macro-f1": 0.4, "same-as": source}
 
 

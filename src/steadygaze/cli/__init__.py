@@ -1,8 +1,6 @@
 """The command line: parse, call, print.  A command's module is imported when the command is called.
 
-Results go to standard output, everything else to standard error.  Exit codes: 0 done, 1 a requirement is not met or
---verify finds a difference (only audit), 2 wrong input, 70 internal error, 130 interrupted (129 by SIGHUP, 143 by
-SIGTERM).
+Results go to standard output, everything else to standard error.
 """
 
 import os
@@ -16,11 +14,9 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 import steadygaze
+from steadygaze.cli.exit_codes import ALL_EXIT_CODES
 from steadygaze.cli.run_command import run_command
 
-EXIT_CODES = "0 done; 2 wrong input; 70 internal error; 130 interrupted (SIGTERM 143, SIGHUP 129)"
-FAILED_CHECK = "1 a requirement is not met, or --verify finds a difference"
-"""The exit code that only audit has."""
 COMMANDS = {
     "train": ("train_command", "Train a classifier and save it as a folder."),
     "predict": ("predict_command", "Predict the labels of texts."),
@@ -85,8 +81,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     help=steadygaze.__doc__.split("\n")[0],
-    epilog="Start with: [bold]steadygaze demo[/bold]\n\n"
-    f"[bold]Exit codes:[/bold] {EXIT_CODES}; {FAILED_CHECK} (only audit)",
+    epilog=f"Start with: [bold]steadygaze demo[/bold]\n\n[bold]Exit codes:[/bold] {ALL_EXIT_CODES}",
 )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadygaze.cli import FAILED_CHECK, app
+from steadygaze.cli import app
 from steadygaze.cli import shared_options as shared
 from steadygaze.cli.command_options import (
     Common,
@@ -18,15 +18,12 @@ from steadygaze.cli.command_options import (
     file_option,
     output_option,
 )
+from steadygaze.cli.exit_codes import AUDIT_EXIT_CODES
 from steadygaze.results.audit_config import AuditConfig
 
 if TYPE_CHECKING:
     from steadygaze.cli.audit_and_verify import AuditOutputs
 
-EXIT_CODES = (
-    f"0 done; {FAILED_CHECK}; 2 wrong input; 70 internal error; "
-    "130 interrupted (SIGTERM 143, SIGHUP 129): --html has the finished measures"
-)
 audit_option = partial(typer.Option, rich_help_panel="Audit")
 
 
@@ -35,7 +32,7 @@ audit_option = partial(typer.Option, rich_help_panel="Audit")
         "audit model/ --data sst2 --html audit.html",
         'audit model/ --data reviews.csv --synonyms table.jsonl --require "accuracy>=0.8"',
         "audit --verify bundle/",
-        exit_codes=EXIT_CODES,
+        exit_codes=AUDIT_EXIT_CODES,
     )
 )
 @common_options()

@@ -12,8 +12,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 import typer
 from rich.markup import escape
 
-from steadygaze.cli import EXIT_CODES
 from steadygaze.cli.config_files import ConfigCommand
+from steadygaze.cli.exit_codes import EXIT_CODES
 from steadygaze.cli.output_checks import check_outputs
 from steadygaze.core.arguments import option_name, options
 from steadygaze.results.model_options import OPTIONAL, ModelOptions

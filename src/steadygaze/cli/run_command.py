@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import typer
 
+from steadygaze.cli.exit_codes import INTERNAL_ERROR, SIGNAL, UNMET, WRONG_INPUT
 from steadygaze.core.errors import RequirementNotMet, UserError, one_line
 
 if TYPE_CHECKING:
@@ -102,23 +103,23 @@ def run_command(app: Callable[..., Any], arguments: Sequence[str] | None = None)
             code = app(words, standalone_mode=not words)  # without arguments typer prints the help
             sys.stdout.flush()
         except UserError as error:
-            _stop(2, f"error: {error}")
+            _stop(WRONG_INPUT, f"error: {error}")
         except UsageError as error:
-            _stop(2, f"error: {_usage(error)}")
+            _stop(WRONG_INPUT, f"error: {_usage(error)}")
         except RequirementNotMet as error:
-            _stop(1, *error.args)
+            _stop(UNMET, *error.args)
         except KeyboardInterrupt:
-            _stop(128 + (received or [signal.SIGINT])[0])
+            _stop(SIGNAL + (received or [signal.SIGINT])[0])
         except OSError as error:  # no permission, full disk, a folder instead of a file
-            _stop(2, f"error: {error}")
+            _stop(WRONG_INPUT, f"error: {error}")
         except Exception as error:
             if _out_of_memory(error):
-                _stop(2, f"error: {MEMORY}")
+                _stop(WRONG_INPUT, f"error: {MEMORY}")
             with tempfile.NamedTemporaryFile("w", prefix="steadygaze-", suffix=".log", delete=False) as log:
                 traceback.print_exc(file=log)
-            _stop(70, f"internal error; please report it with the file {log.name}")
+            _stop(INTERNAL_ERROR, f"internal error; please report it with the file {log.name}")
         if received:  # typer returns 130 for each interruption
-            code = 128 + received[0]
+            code = SIGNAL + received[0]
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -34,13 +34,14 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.core.random_key import text_key
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import by_length, collate
 from steadygaze.estimator.inputs import read_inputs
 from steadygaze.explainers.class_probability import logits_without
 from steadygaze.explainers.explainer import Explainer
 from steadygaze.explainers.resolve_explainer import configure_explainer
-from steadygaze.perturbations.word_removal import Units, take_rows, text_key, units_of
+from steadygaze.perturbations.word_removal import Units, take_rows, units_of
 from steadygaze.properties.probes.erasure import SHARES, rationale_sizes
 from studies import jobs
 from studies.default_explainer.models import FUNCTION, SUBJECTS, Subject, examples, inputs
@@ -125,9 +126,8 @@ def replaced_predictions(adapter: ModelAdapter, batch: Batch, rows: Tensor, remo
             changed = take_rows(batch, owner)
             new = replace(changed, ids=torch.where(gone[:, :width], drawn[owner][:, :width], changed.ids))
             if changed.question_ids is not None:
-                new = replace(
-                    new, question_ids=torch.where(gone[:, width:], drawn[owner][:, width:], changed.question_ids)
-                )
+                question_ids = torch.where(gone[:, width:], drawn[owner][:, width:], changed.question_ids)
+                new = replace(new, question_ids=question_ids)
             with torch.no_grad():
                 total.append(adapter.model.logits(new).double().softmax(-1))
         mean = mean.to(rows.device) + torch.cat(total) / DRAWS

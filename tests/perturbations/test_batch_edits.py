@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.tiny import batch, littered, rows, split, widened
-from steadygaze.perturbations.word_removal import remove_words, row_chunks, take_rows, text_key, trim_padding
+from steadygaze.core.random_key import text_key
+from steadygaze.perturbations.word_removal import remove_words, row_chunks, take_rows, trim_padding
 
 
 def test_rows_are_taken_as_often_as_they_are_named_with_all_that_is_known_of_them():

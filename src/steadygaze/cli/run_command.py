@@ -14,17 +14,13 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import Any, TextIO
 
 import typer
 
 from steadygaze.cli.exit_codes import INTERNAL_ERROR, SIGNAL, UNMET, WRONG_INPUT
 from steadygaze.core.errors import RequirementNotMet, UserError, one_line
 
-if TYPE_CHECKING:
-    pass
-
-T = TypeVar("T")
 MOST_LINES = 50
 """Unmet requirements that are printed."""
 MEMORY = "not enough memory: choose a smaller --batch-size or a smaller model, or read fewer texts"

@@ -20,6 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from steadygaze.core.types import Batch
+
 _WORD = 1 << 64
 
 
@@ -185,3 +187,16 @@ def set_generator_states(states: dict[str, torch.Tensor]) -> None:
     torch.set_rng_state(states["torch"])
     for i in range(len(states) - 1):
         torch.cuda.set_rng_state(states[f"cuda{i}"], i)
+
+
+def text_key(batch: Batch) -> Tensor:
+    """Return a hash of each text, independent of split and batch, for its random key.  (B,)"""
+    places = torch.arange(1, batch.ids.shape[1] + 1, device=batch.ids.device)
+    mixed = RandomKey(1).scramble(batch.ids * 1_000_003 + places).masked_fill(~batch.present, 0)
+    return mixed.sum(-1)  # overflow is intended
+
+
+def pair_key(batch: Batch) -> Tensor:
+    """Return a hash of each text and its question; without questions it is `text_key`.  (B,)"""
+    question = batch.question_as_text()
+    return text_key(batch) if question is None else text_key(batch) + RandomKey(2).scramble(text_key(question))

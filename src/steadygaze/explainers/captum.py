@@ -22,10 +22,11 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.errors import UserError
+from steadygaze.core.random_key import text_key
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import Output, max_tokens
 from steadygaze.explainers.gradient import ExplainedBatch, VectorExplainer, gradient_tokens
-from steadygaze.perturbations.word_removal import text_key, words_of
+from steadygaze.perturbations.word_removal import words_of
 
 
 @dataclass(frozen=True)

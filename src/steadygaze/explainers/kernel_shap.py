@@ -40,13 +40,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import CleanPrediction, predict_without
 from steadygaze.explainers.word_deletion import MOST_SAMPLES, PER_WORD, SubsetExplainer, Subsets
 from steadygaze.models.inference import Model
-from steadygaze.perturbations.word_removal import MAX_UNITS, Units, text_key, units_of, words_of
+from steadygaze.perturbations.word_removal import MAX_UNITS, Units, units_of, words_of
 
 RANKED = 1 << 50
 """Most pairs of a size whose ranks are exact in double precision; larger sizes are drawn without ranks."""

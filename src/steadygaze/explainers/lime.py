@@ -27,13 +27,13 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import CleanPrediction
 from steadygaze.explainers.word_deletion import MOST_SAMPLES, PER_WORD, SubsetExplainer, Subsets
 from steadygaze.models.inference import Model
-from steadygaze.perturbations.word_removal import MAX_UNITS, Units, text_key, units_of
+from steadygaze.perturbations.word_removal import MAX_UNITS, Units, units_of
 
 Law = Callable[[Tensor, Tensor], Tensor]
 """Sizes k and numbers of words n -> probability of the size, up to a factor."""

@@ -5,12 +5,12 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import Explainer, Saliency, unit_saliency
 from steadygaze.models.inference import Model, inference
-from steadygaze.perturbations.word_removal import text_key, units_of
+from steadygaze.perturbations.word_removal import units_of
 
 
 @settings

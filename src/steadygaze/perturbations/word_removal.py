@@ -22,25 +22,11 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.ragged import segment_exists, segment_spread, segment_sum
-from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Removal
 
 TEXT = ("present", "ids", "mask", "word_starts")
 QUESTION = ("question_present", "question_ids", "question_mask", "question_word_starts")
 """Fields of a batch, one value for each token."""
-
-
-def text_key(batch: Batch) -> Tensor:
-    """Return a hash of each text, independent of split and batch, for its random key.  (B,)"""
-    places = torch.arange(1, batch.ids.shape[1] + 1, device=batch.ids.device)
-    mixed = RandomKey(1).scramble(batch.ids * 1_000_003 + places).masked_fill(~batch.present, 0)
-    return mixed.sum(-1)  # overflow is intended
-
-
-def pair_key(batch: Batch) -> Tensor:
-    """Return a hash of each text and its question; without questions it is `text_key`.  (B,)"""
-    question = batch.question_as_text()
-    return text_key(batch) if question is None else text_key(batch) + RandomKey(2).scramble(text_key(question))
 
 
 def remove_words(batch: Batch, removed: Tensor, removal: Removal = "delete", padding: int = 0) -> Batch:

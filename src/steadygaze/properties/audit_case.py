@@ -17,14 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch, Label
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.splits import sample_rows
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
 from steadygaze.models.inference import Capability, Model, selects
-from steadygaze.perturbations.word_removal import text_key, units_of
+from steadygaze.perturbations.word_removal import units_of
 from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
 from steadygaze.results.audit_config import ProbeConfig, Runtime

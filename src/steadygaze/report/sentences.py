@@ -31,10 +31,6 @@ Fields = Mapping[str, Any]
 Template = str | Callable[[Fields], str]
 PASS_TABLE = "pass a synonym table as synonyms= (--synonyms)"
 PASS_TRAIN = "pass the training texts and labels as train= (--train)"
-LISTED = 4
-"""Classes that are listed with their number of texts."""
-MAPPED = 5
-"""Labels that are listed with their classes."""
 NO_REASONS = "The choice of words carries the label, not their meaning: do not read them as reasons."
 APPROXIMATOR = "the explainer's own approximator"
 

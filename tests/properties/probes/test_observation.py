@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.backends import cudnn
 
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, littered, rows, split, widened
+from steadygaze.core.random_key import text_key
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 from steadygaze.models.inference import with_gradients
-from steadygaze.perturbations.word_removal import text_key
 from steadygaze.properties.probes.text_perturbations import observe
 
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from contract.tiny import VOCABULARY, batch, cached_classifier, littered, split, widened
-from steadygaze.core.random_key import RandomKey
-from steadygaze.perturbations.word_removal import text_key
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.perturbations.word_substitution import Synonyms, without_synonyms
 from steadygaze.properties.probes.text_perturbations import observe, shuffle_words, substitute_synonyms
 

@@ -6,11 +6,11 @@ from captum.metrics import sensitivity_max
 
 from contract.tiny import batch, cached_classifier, split
 from explainers.worked import game, row
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.gradient import Gradient
 from steadygaze.explainers.leave_one_out import LeaveOneOut
-from steadygaze.perturbations.word_removal import take_rows, text_key, units_of
+from steadygaze.perturbations.word_removal import take_rows, units_of
 from steadygaze.properties import PROPERTIES
 from steadygaze.properties.audit_case import AuditCase
 from steadygaze.properties.probes.text_perturbations import embedding_noise, perturbation_radius

@@ -45,11 +45,10 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.maths.distributions import jensen_shannon, softmax
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch, Encoded, Forward
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.inference import inference, with_gradients
-from steadygaze.perturbations.word_removal import text_key
 
 
 @dataclass(frozen=True, slots=True)

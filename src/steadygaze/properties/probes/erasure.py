@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.maths.distributions import top_k
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, pair_key, text_key
 from steadygaze.core.types import Batch, Removal
 from steadygaze.explainers.class_probability import logits_without
 from steadygaze.models.inference import BATCH, Model
-from steadygaze.perturbations.word_removal import pair_key, remove_words, take_rows, text_key, units_of
+from steadygaze.perturbations.word_removal import remove_words, take_rows, units_of
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the words: ERASER's."""

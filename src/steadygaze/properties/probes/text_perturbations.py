@@ -28,12 +28,12 @@ from torch import Tensor
 from torch.nn.functional import nll_loss
 
 from steadygaze.core.maths.distributions import jensen_shannon, normalize
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import has_extension_points
 from steadygaze.models.inference import Capability, Model, inference, with_gradients
 from steadygaze.perturbations.gradient_ascent import ascend, embedding_std
-from steadygaze.perturbations.word_removal import row_chunks, take_rows, text_key
+from steadygaze.perturbations.word_removal import row_chunks, take_rows
 from steadygaze.perturbations.word_substitution import Synonyms, substitute_some_words
 from steadygaze.results.audit_config import ProbeConfig
 

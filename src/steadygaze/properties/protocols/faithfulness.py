@@ -40,13 +40,13 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.maths.distributions import kendall, pearson
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import predict_without
 from steadygaze.explainers.explainer import finite_weights
 from steadygaze.models.classifier import Classifier, has_extension_points
 from steadygaze.models.inference import Capability, Model
-from steadygaze.perturbations.word_removal import Units, text_key, units_of
+from steadygaze.perturbations.word_removal import Units, units_of
 from steadygaze.properties.audit_case import (
     ONLY_RANDOM,
     RANDOM,

@@ -24,11 +24,11 @@ from torch import Tensor
 from torch.nn.functional import nll_loss
 
 from steadygaze.core.maths.distributions import top_k
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch
 from steadygaze.models.inference import Model, inference, with_gradients
 from steadygaze.perturbations.gradient_ascent import ascend, embedding_norm
-from steadygaze.perturbations.word_removal import row_chunks, take_rows, text_key, units_of
+from steadygaze.perturbations.word_removal import row_chunks, take_rows, units_of
 from steadygaze.properties.audit_case import (
     NO_LABELS,
     ONLY_RANDOM,

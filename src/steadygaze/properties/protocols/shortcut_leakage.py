@@ -22,9 +22,8 @@ from torch import Tensor
 from steadygaze.core.maths.collapse import detect_ragged_collapse, detect_sentence_collapse
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.ragged import RaggedTensor
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, pair_key
 from steadygaze.core.types import Batch
-from steadygaze.perturbations.word_removal import pair_key
 from steadygaze.properties.audit_case import (
     AuditCase,
     Finding,

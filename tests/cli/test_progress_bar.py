@@ -7,6 +7,10 @@ import pytest
 from rich.console import Console
 
 from steadygaze.cli import progress_bars
+from steadygaze.study.cell_record import Cell
+from steadygaze.study.engine import run_cells
+from steadygaze.study.executor import InProcess, LocalProcesses
+from study.toy_cells import warn_of_something
 
 
 @pytest.fixture
@@ -28,6 +32,13 @@ def test_a_log_has_a_line_for_each_thing_done(log, monkeypatch):
         "1 of 2,000 done; b",
         "1,000 of 2,000 done; b",
     ]
+
+
+@pytest.mark.parametrize("executor", [InProcess(), LocalProcesses(2)], ids=["here", "workers"])
+def test_a_warning_names_its_cell_whatever_its_name(log, tmp_path, executor):
+    with progress_bars.print_warnings(log):
+        run_cells([Cell("warning", "encoder: cnn", {}, warn_of_something)], tmp_path, executor)
+    assert log.file.getvalue() == "encoder: cnn: something is odd\n"
 
 
 def test_a_log_shows_the_remaining_time_of_a_long_run(log, monkeypatch):

@@ -103,19 +103,18 @@ def share_text(done: int, total: int, elapsed: float, left: float | None) -> str
 
 
 @contextmanager
-def print_warnings(console: "Console", on_progress: OnProgress) -> Iterator[OnProgress]:
-    """Print each warning as one line that names the cell."""
-    cell = ""
+def print_warnings(console: "Console") -> Iterator[None]:
+    """Print each warning as one line that names the cell of the study."""
+    from steadygaze.study.engine import CURRENT_CELL
 
-    def watch_cell(activity: str, done: int, total: int) -> None:
-        nonlocal cell
-        on_progress(activity, done, total)
-        cell = activity.partition(":")[0]
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        print_line(console, ": ".join(filter(None, (CURRENT_CELL.get(), str(message)))))
 
+    CURRENT_CELL.set("")
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: print_line(console, f"{cell}: {message}".removeprefix(": "))
-        yield watch_cell
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager

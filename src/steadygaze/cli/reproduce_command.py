@@ -142,8 +142,8 @@ def _run(
     resume = f"{out} keeps the finished models: run the same command again to continue"
     with (
         interruptible(console, lambda: resume if (out / name).is_dir() else ""),
-        progress_bar(console, each=True) as bar,
-        print_warnings(console, bar) as on_progress,
+        progress_bar(console, each=True) as on_progress,
+        print_warnings(console),
     ):
         command = ("steadygaze", *sys.argv[1:])
         runtime = StudyRuntime(out, common.data_dir, common.device, on_progress, command, engine, workers)

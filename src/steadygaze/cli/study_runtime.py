@@ -37,8 +37,8 @@ def study_runtime(out: Path, common: Common, study: RuntimeOptions, parts: str) 
     resume = f"{out} keeps the finished {parts}: run the same command again to continue"
     with (
         interruptible(console, lambda: resume if (out / "settings.json").is_file() else ""),
-        progress_bar(console, each=True) as bar,
-        print_warnings(console, bar) as on_progress,
+        progress_bar(console, each=True) as on_progress,
+        print_warnings(console),
     ):
         command = ("steadygaze", *sys.argv[1:])
         on_corpus = partial(show_labels, keep=study.keep_labels, console=console)

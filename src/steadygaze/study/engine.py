@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from steadygaze.core.types import OnProgress, no_progress
 from steadygaze.study.cell_record import Cell, CellRecord, cell_folder, failure, read_record, write_record
 from steadygaze.study.executor import CellFuture, Executor, InProcess, LocalProcesses, cores
 
+CURRENT_CELL: ContextVar[str] = ContextVar("label of the current cell", default="")
+"""Of the cell that the driver reported last: a warning is about it."""
 POLL = 0.5
 """Seconds between two looks at a cell that another process runs."""
 NAMED = 3
@@ -109,7 +112,7 @@ class _Driver:
             if failed := [record for record in needed if record is not None and not record.is_finished]:
                 self._finish(cell, failure(cell, UserError(f"it needs {failed[0].label}, which failed")))
             elif None not in needed and len(self.running) < self.executor.slots:
-                self._show(f"{cell.label}: started", cell)
+                self._show(cell, "started", cell)
                 self.running[self.executor.submit(cell, self.root, self._progress_of(cell))] = cell
 
     def _collect(self, cell: Cell, future: CellFuture) -> None:
@@ -119,7 +122,7 @@ class _Driver:
             return
         record, messages = future.result()
         if messages:
-            self._show(f"{cell.label}: ended")  # the command line names the cell of a warning
+            self._show(cell, "ended")  # the command line names the cell of a warning
         for message in messages:
             warnings.warn(message, stacklevel=2)
         if record is None:
@@ -132,7 +135,7 @@ class _Driver:
         self.losses[cell.name] += self.executor.is_loss(error)
         if self.executor.is_loss(error) and self.losses[cell.name] <= self.executor.retries:
             count = f"{self.losses[cell.name]} of {self.executor.retries}"
-            self._show(f"{cell.label}: lost")
+            self._show(cell, "lost")
             warnings.warn(RecoveryWarning(f"its worker was killed: the cell runs again ({count})"), stacklevel=2)
             return
         record = failure(cell, error)
@@ -142,18 +145,19 @@ class _Driver:
 
     def _finish(self, cell: Cell, record: CellRecord) -> None:
         self.records[cell.name] = record
-        self._show(f"{cell.label}: {'done' if record.is_finished else 'failed: ' + record.error}")
+        self._show(cell, "done" if record.is_finished else f"failed: {record.error}")
 
-    def _show(self, activity: str, *new: Cell) -> None:
+    def _show(self, cell: Cell, activity: str, *new: Cell) -> None:
         """Report the activity, with the numbers of running and failed cells if there are several."""
         failed = sum(not record.is_finished for record in self.records.values())
         running = len(self.running) + len(new)
         counts = [f"{running} running"] * (running > 1) + [f"{failed} failed"] * (failed > 0)
-        self.on_progress(", ".join([activity, *counts]), len(self.records) - failed, len(self.cells))
+        CURRENT_CELL.set(cell.label)
+        self.on_progress(", ".join([f"{cell.label}: {activity}", *counts]), len(self.records) - failed, len(self.cells))
 
     def _progress_of(self, cell: Cell) -> OnProgress:
         def on_progress(activity: str, done: int, total: int) -> None:
-            self._show(f"{cell.label}: {activity}" + (f", {done:,} of {total:,} texts" if total else ""))
+            self._show(cell, activity + (f", {done:,} of {total:,} texts" if total else ""))
 
         return on_progress
 

@@ -14,7 +14,7 @@ from time import monotonic
 from steadygaze.auditing.prepare_case import TextDraw
 from steadygaze.explainers.attention import Attention
 from steadygaze.properties import PROPERTIES
-from steadygaze.properties.audit_case import READING, AuditCase, other_explainers
+from steadygaze.properties.audit_case import READING, AuditCase, TrainingTask, other_explainers
 from steadygaze.properties.probes.erasure import SHARES
 from steadygaze.properties.property import Protocol
 from steadygaze.properties.protocols.faithfulness import (
@@ -79,10 +79,6 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
         yield from ((randomized_task(name, draw), cost[name]) for draw in range(RANDOM_COPIES))
 
 
-TRAINING = "training"
-"""End of the name of a task that counts training steps, not texts."""
-
-
 @dataclass
 class AuditProgress:
     """Convert the progress of single tasks to that of the audit, which never falls."""
@@ -107,7 +103,7 @@ class AuditProgress:
         if task in self.planned:
             self.shares[task] = max(self.shares.get(task, 0.0), done / max(total, 1))
         finished = sum(self.planned[name] * share for name, share in self.shares.items())
-        is_training = task.endswith(TRAINING)  # retraining comes last
+        is_training = task in {*TrainingTask}  # retraining comes last
         if task not in self.planned and (is_training or finished >= all_passes):
             self.runtime.on_progress(task, done, total)
             return

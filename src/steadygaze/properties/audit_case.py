@@ -9,6 +9,7 @@ words.  The findings leave them out and note their number; protocols/selection.p
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -30,6 +31,17 @@ from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, Pr
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import Caveat, MeasureKey
+
+
+class TrainingTask(StrEnum):
+    """The tasks of an audit that train a model: their progress counts steps, not texts."""
+
+    ADVERSARIAL = "adversarial attention: training"
+    BIASED = "biased training"
+    DEFAULT_TOKENS = "default tokens: training"
+    SKEWED = "skewed training"
+    UNIFORM = "uniform attention: training"
+
 
 READING = "reading"
 """The task that predicts the original texts."""

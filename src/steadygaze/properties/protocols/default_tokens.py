@@ -33,7 +33,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
-from steadygaze.properties.audit_case import Finding
+from steadygaze.properties.audit_case import Finding, TrainingTask
 from steadygaze.properties.measures.shortcut_measures import class_gap, default_mass
 from steadygaze.results.intervals import bootstrap_statistic
 from steadygaze.results.note import Note, NoteCode
@@ -82,7 +82,7 @@ def default_tokens(
 ) -> Iterator[Finding]:
     """`train` and `validation`: texts and labels, as `fit` takes them, that `clf` was trained with."""
     held_out = None if validation is None else read_validation(validation)
-    on_progress("default tokens: training", 0, 1)
+    on_progress(TrainingTask.DEFAULT_TOKENS, 0, 1)
     model, data = retrain_with_default_tokens(clf, read_split(*train), held_out)
     weights, mask = default_token_attention(model, data)
     blank = torch.arange(PLACES).expand_as(mask) < len(DEFAULTS)

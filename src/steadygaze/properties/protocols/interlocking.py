@@ -36,7 +36,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
 from steadygaze.models.inference import selects
-from steadygaze.properties.audit_case import NO_LABELS, Finding, missing_findings
+from steadygaze.properties.audit_case import NO_LABELS, Finding, TrainingTask, missing_findings
 from steadygaze.properties.measures.plausibility_measures import first_sentence
 from steadygaze.properties.property import FEWEST, Threshold
 from steadygaze.results.intervals import bootstrap_mean
@@ -104,9 +104,9 @@ def interlocking(
     if isinstance(biased, str):
         yield Finding(BIASED, absent=note(NoteCode.NO_SHORTCUT, message=biased))
     else:
-        retrained = _retrain(clf, biased, RetrainingWatcher(on_progress, "biased training"))
+        retrained = _retrain(clf, biased, RetrainingWatcher(on_progress, TrainingTask.BIASED))
         yield _finding(BIASED, {"agreement": AGREEMENT}, retrained, biased["test"], elsewhere)
-    retrained = _retrain(clf, plain, RetrainingWatcher(on_progress, "skewed training"), skewed)
+    retrained = _retrain(clf, plain, RetrainingWatcher(on_progress, TrainingTask.SKEWED), skewed)
     yield _finding(SKEWED, {"epochs": skewed}, retrained, examples, elsewhere)
 
 

@@ -30,7 +30,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import TextConfig
 from steadygaze.models import inference
 from steadygaze.models.classifier import Architecture
-from steadygaze.properties.audit_case import NO_LABELS, Finding, missing_findings
+from steadygaze.properties.audit_case import NO_LABELS, Finding, TrainingTask, missing_findings
 from steadygaze.properties.measures import stability_measures
 from steadygaze.results.note import Note, NoteCode
 from steadygaze.training.optimizers import Training
@@ -55,9 +55,9 @@ def attention_necessity(
     """`train` and `validation`: the data `clf` was trained on; `test`: texts and class indices, or None."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HealthWarning)  # expected here
-        on_progress("uniform attention: training", 0, 2)
+        on_progress(TrainingTask.UNIFORM, 0, 2)
         uniform = same_labels(clf, "vanilla", attention="uniform").fit(*train, validation=validation)
-        on_progress("adversarial attention: training", 1, 2)
+        on_progress(TrainingTask.ADVERSARIAL, 1, 2)
         adversary = same_labels(clf, "adversary", difference=difference).fit(
             *train, validation=validation, reference=clf
         )

@@ -141,8 +141,11 @@ def _print_next(pages: Mapping[str, Path], console: Console) -> None:
         "browser.",
     )
     _print(console, "Train on your own files and synonym table, then audit:")
-    _print(console, "  steadygaze train train.csv --technique word-at --synonym-groups synonyms.jsonl --out model/")
-    _print(console, "  steadygaze audit model/ --data test.csv --synonyms synonyms.jsonl --html audit.html")
+    for command in (
+        "train train.csv --technique word-at --synonym-groups synonyms.jsonl --out model/",
+        "audit model/ --data test.csv --synonyms synonyms.jsonl --html audit.html",
+    ):
+        console.print(f"  steadygaze {command}", soft_wrap=True)  # it can be copied
 
 
 def train(
@@ -221,4 +224,4 @@ def _measures(reports: Mapping[str, Report]) -> Table:
 
 
 def _print(console: Console, line: str) -> None:
-    console.print(line, markup=True, soft_wrap=line.startswith("  steadygaze "))  # commands can be copied
+    console.print(line, markup=True)

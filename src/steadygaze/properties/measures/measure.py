@@ -19,7 +19,7 @@ GRADIENTS = ("gradient", "gradient-through-attention")
 UNIT, SIGNED = (0.0, 1.0), (-1.0, 1.0)
 PROBABILITY_SCALE = "0.1: ten percentage points of probability"
 WEIGHT_SCALE = "0.1: ten percent of the weight"
-Inputs = Literal["", "labels", "weights", "shift", "predictions", "erasure", "choice", "ranking"]
+Inputs = Literal["", "labels", "weights", "shift", "predictions", "erasure", "choice", "ranking", "selection", "place"]
 """What a protocol passes to every measure that declares it, by the names of the function's arguments; "": its own call.
 
     labels        probs (B,C), label (B,)
@@ -29,6 +29,8 @@ Inputs = Literal["", "labels", "weights", "shift", "predictions", "erasure", "ch
     erasure       full (B,C), and by size, each (B,K,C): erased, kept, changed (both)
     choice        selected, rationales (B,T) bool, mask
     ranking       weights (B,T), rationales (B,T) bool, mask
+    selection     selected (B,T) bool, mask
+    place         weights (B,T), first (B,T) bool: the words of the first sentence, mask
 
 A measure of a shift or of predictions names its rows in `probes`.
 """

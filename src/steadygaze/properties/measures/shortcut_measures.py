@@ -40,6 +40,7 @@ Departs from the paper: Bai et al. add four default tokens to every text; here D
 Yu et al. 2021 evaluate models that select whole sentences; here the sentence of the top-weighted word counts.
 """
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -198,6 +199,7 @@ def first_sentence_pick(weights: Tensor, first: Tensor, mask: Tensor) -> Tensor:
     return mass_share((top & first).sum(-1).to(size.dtype), top.sum(-1))
 
 
+_place = partial(Measure, bounds=UNIT, direction="neither", citation=YU, identical=1, inputs="place")
 MEASURES = (
     Measure(
         "position-leak",
@@ -262,7 +264,7 @@ MEASURES = (
         proportion=True,
         probes=("", "by-class"),
     ),
-    Measure("first-sentence-share", first_sentence_share, UNIT, "neither", YU, identical=1, scale=WEIGHT_SCALE),
+    _place("first-sentence-share", first_sentence_share, scale=WEIGHT_SCALE),
     Measure(
         "first-sentence-share/above-rationale",
         first_sentence_above_rationale,
@@ -272,5 +274,5 @@ MEASURES = (
         labels={"": "Weight on the first sentence, above what its length or people explain"},
         scale=WEIGHT_SCALE,
     ),
-    Measure("first-sentence-pick", first_sentence_pick, UNIT, "neither", YU, identical=1, proportion=True),
+    _place("first-sentence-pick", first_sentence_pick, proportion=True),
 )

@@ -53,7 +53,7 @@ from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import MeasureKey
 
 SELECTED = "selected"
-SIZE = ("selected-share", "selected-spans")
+SIZE = measures_of("selection", plausibility_measures.MEASURES)
 FIRST, FIRST_RATIONALE = "first-sentence", "first-sentence/rationales"
 AGREEMENT = {
     str(MeasureKey(name, SELECTED)): measure.function
@@ -98,10 +98,7 @@ def sentences(case: AuditCase) -> Tensor | None:
 
 def _size(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     selected = case.gather_rows(case.saliency(name), rows, batch) != 0
-    sizes = {
-        "selected-share": measure.share(selected, batch.mask),
-        "selected-spans": measure.spans(selected, batch.mask),
-    }
+    sizes = {measure_name: of.score({"selected": selected, "mask": batch.mask}) for measure_name, of in SIZE.items()}
     first = first_sentence(case, rows, batch)
     return sizes if first is None else {**sizes, FIRST: measure.first_sentence(selected, first, batch.mask)}
 

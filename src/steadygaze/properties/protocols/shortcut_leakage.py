@@ -34,6 +34,7 @@ from steadygaze.properties.audit_case import (
 )
 from steadygaze.properties.measures import shortcut_measures
 from steadygaze.properties.measures import shortcut_measures as measure
+from steadygaze.properties.measures.measure import measures_of
 from steadygaze.properties.measures.stability_measures import has_weight
 from steadygaze.properties.probes.text_perturbations import shuffle_words
 from steadygaze.properties.protocols.plausibility import NO_RATIONALES
@@ -41,10 +42,7 @@ from steadygaze.properties.protocols.selection import first_sentence, knows_sent
 from steadygaze.results.note import Note, NoteCode, note
 
 DEFAULT = ("default-mass", "default-mass/above-share")
-FIRST = {
-    "first-sentence-share": measure.first_sentence_share,
-    "first-sentence-pick": measure.first_sentence_pick,
-}
+FIRST = measures_of("place", shortcut_measures.MEASURES)
 ABOVE_RATIONALE = "first-sentence-share/above-rationale"
 NO_BLANKS, NO_SENTENCES = Note(NoteCode.NO_BLANK_TOKENS), Note(NoteCode.NO_SENTENCES)
 ONE_WORD = Note(NoteCode.NO_TEXT_OF_TWO_WORDS)
@@ -88,7 +86,8 @@ def _scores(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, T
     first = first_sentence(case, rows, batch)
     if first is not None:
         unknown = ~(first & mask).any(-1)
-        scores |= {name: score(share, first, mask).masked_fill(unknown, torch.nan) for name, score in FIRST.items()}
+        values = {"weights": share, "first": first, "mask": mask}
+        scores |= {name: of.score(values).masked_fill(unknown, torch.nan) for name, of in FIRST.items()}
     if first is not None and case.rationales is not None:
         marked = case.gather_rows(case.rationales, rows, batch)
         scores[ABOVE_RATIONALE] = measure.first_sentence_above_rationale(share, marked, first, mask)

@@ -20,7 +20,7 @@ UNIT, SIGNED = (0.0, 1.0), (-1.0, 1.0)
 PROBABILITY_SCALE = "0.1: ten percentage points of probability"
 WEIGHT_SCALE = "0.1: ten percent of the weight"
 Inputs = Literal["", "labels", "weights", "shift", "predictions", "erasure", "choice", "ranking", "selection", "place"]
-"""What a protocol passes to every measure that declares it, by the names of the function's arguments; "": its own call.
+"""What a protocol passes to each of our measures that declares it, by the names of its arguments; "": its own call.
 
     labels        probs (B,C), label (B,)
     weights       w (B,T), mask                    normalized weights of one explanation

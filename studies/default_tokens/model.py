@@ -11,6 +11,7 @@ The query is part of the scorer, so stage 2 of random-pretraining trains it.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Encoded
 from steadygaze.data.batches import Data
+from steadygaze.data.corpora import load_corpus
+from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
+from steadygaze.data.word_vectors import read_vectors
 from steadygaze.models import inference
 from steadygaze.models.attention_layers import Softmax, context
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.encoders.word_encoders import Convolutional, WordEncoder, embedding
 from steadygaze.models.inference import Model
 from steadygaze.properties.measures.shortcut_measures import class_gap
-from steadygaze.properties.protocols.default_tokens import DEFAULTS, PLACES, default_token_positions
+from steadygaze.properties.protocols.default_tokens import (
+    DEFAULTS,
+    PLACES,
+    default_token_mask,
+    default_token_positions,
+    with_default_tokens,
+)
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
@@ -36,9 +45,12 @@ from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun
 from studies.black_boxes.texts import select_rows
-from studies.jobs import load_arrays
 
 HIDDEN = 100
+MAX_WORDS = 400
+MIN_REVIEWS = 5
+"""Training reviews in which a word of the vocabulary occurs."""
+POSITIVE = "positive"
 DECODED_TOKENS = 1 + PLACES
 """The start of the text, which has no weight, and the nine positions that attention covers."""
 SELECTION_TEXTS = 2_000
@@ -125,14 +137,21 @@ class Texts:
     vectors: Tensor
 
 
-def load_texts(file: Path) -> Texts:
-    arrays = load_arrays(file)
-    splits = []
+@lru_cache(maxsize=1)
+def load_texts(data_dir: Path | None, vectors: str, max_texts: int) -> Texts:
+    """Random reviews of each split after the default tokens, and the vectors of their words."""
+    corpus, splits = load_corpus("imdb", data_dir=data_dir), dict[str, Data]()
     for split in ("train", "test"):
-        ids, words, starts, label = (arrays[f"{split}/{name}"] for name in ("ids", "words", "starts", "label"))
-        tokens = TokenArray(ids.astype(np.int32), words, starts, np.zeros(len(starts) - 1, np.bool_))
-        splits.append(Data(tokens, None, label.astype(np.int64)))
-    return Texts(splits[0], splits[1], torch.from_numpy(arrays["vectors"].astype(np.float32)))
+        rows = np.random.default_rng(0).permutation(len(corpus.splits[split]))[:max_texts]
+        examples = [corpus.splits[split][i] for i in rows]
+        texts = with_default_tokens(example.text.replace("<br />", " ") for example in examples)
+        if split == "train":
+            words = build_word_tokenizer(texts, min_df=MIN_REVIEWS, max_length=MAX_WORDS + len(DEFAULTS))
+        label = np.array([example.label == POSITIVE for example in examples], np.int64)
+        splits[split] = Data(default_token_mask(words.encode(texts)), None, label)
+    table = read_vectors(vectors, words.vocabulary, seed=0)
+    print(f"{words.size:,} words, {table.coverage(specials=len(SPECIALS)):.1%} of them have a vector", flush=True)
+    return Texts(splits["train"], splits["test"], torch.from_numpy(table.matrix).half().float())
 
 
 def train(

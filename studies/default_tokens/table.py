@@ -24,7 +24,8 @@ MEASURES = ("mass", "gap", "train", "test")
 TOKENS = ("a", "b", "c", "d")
 LABELS = {1: "pos", 0: "neg"}
 ORIGIN = Origin(
-    "b3bf9c8a", "python -m studies run default_tokens --cut FILE.npz --out TOKENS --seeds 5 --batch-size 128"
+    "b3bf9c8a",
+    "python -m studies run default_tokens --data-dir DATA --out TOKENS --seeds 5 --batch-size 128",
 )
 
 

@@ -16,7 +16,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "black_boxes": {"data": Path("data")},
     "certified_share": {"data": Path("data")},
     "default_explainer": {},
-    "default_tokens": {"cut": Path("cut")},
+    "default_tokens": {},
     "fresh": {},
     "hypothesis_only": {},
     "interval_coverage": {},

@@ -1,6 +1,6 @@
 """Rationales of FRESH (Jain et al. 2020, arXiv:2005.00115), A2R, RNP and attention, with the independent reader.
 
-The reviews are those that the studies `movies` and `rationales --regimes easy --sizes 6000 1000 2000` prepare.
+The movie reviews are those that the study `movies` prepares.
 
     movies, minilm                  movie reviews as in `movies`, with GloVe vectors and on MiniLM
     standard, skewed20, biased80    planted reviews, palate, as in `rationales`
@@ -33,6 +33,8 @@ MOVIES = ("movies", "minilm")
 SETTINGS = ("standard", "skewed20", "biased80")
 VARIANTS = ("fresh-window", "fresh-gradient")
 VARIANT_SEEDS = 2
+SIZES = (6000, 1000, 2000)
+"""Planted reviews for training, validation and test."""
 READER_EPOCHS = {"movies": 6, "minilm": 3}
 """Corpus -> epochs of the reader; planted reviews: 6."""
 SHARED_ENCODER: dict[str, Any] = {"shared_encoder": True, "estimator": "gumbel"}
@@ -112,9 +114,7 @@ def run_job(args: "Options", job: Job) -> dict[str, Any]:
 
     training = PLANTED_TRAINING | ({"epochs": args.epochs} if args.epochs else {})
     bias = job.corpus if job.corpus == "biased80" else None
-    assert args.planted is not None, "planted reviews need --planted"
-    file, max_texts = args.planted / f"easy.{job.seed}.npz", args.limit or training["max_texts"]
-    planted = rationale_jobs.read_reviews(file, "palate", bias, max_texts)
+    planted = rationale_jobs.read_reviews("easy", job.seed, "palate", bias, "glove-50d", SIZES, args.limit)
     return rationale_jobs.train_and_measure(planted, (name, settings), training, job.seed, args.device, measure)
 
 
@@ -144,10 +144,9 @@ def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int)
 
 @dataclass(frozen=True, kw_only=True)
 class Options(jobs.JobOptions):
-    """Prepared movie reviews and planted reviews."""
+    """Prepared movie reviews."""
 
     movies: Path | None = None
-    planted: Path | None = None
     seeds: int = 5
     epochs: int | None = field(default=None, metadata={"help": "of each stage, for a trial"})
     limit: int | None = field(default=None, metadata={"help": "largest number of training texts, for a trial"})

@@ -13,14 +13,11 @@ The learning rate of RNP is tuned for each regime, aspect and setting.  The firs
 The other seeds run with the rate of the highest mean accuracy on validation texts.  SLOW_RATES take no part in this.
 A2R has the rate of its released code, the lowest of RATES.  Macro-F1 on validation texts selects the epoch.
 
-Without --out, the reviews are prepared, once.  --cut names a folder with one file per regime and seed: reviews as token
-ids, and the vectors of their words.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,8 +25,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
+from steadygaze.data.corpora import TOKENS, add_shortcut
+from steadygaze.data.corpus import Corpus
+from steadygaze.data.planted.reviews import planted_reviews
+from steadygaze.data.sentence_roles import sentence_roles
+from steadygaze.data.word_tokenizer import build_word_tokenizer
+from steadygaze.data.word_vectors import read_vectors
 from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.inference import Model, forwards
 from steadygaze.models.rationalizer import Rationalizer
@@ -44,9 +46,7 @@ from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import RESULT, TrainingRun
 from steadygaze.training.training_state import TrainingState
 from studies import jobs
-from studies.jobs import load_arrays
 from studies.rationales.plan import (
-    ASPECTS,
     BIAS_AGREEMENT,
     LABEL_NOISE,
     REGIME_TRAINING,
@@ -61,6 +61,7 @@ from studies.rationales.plan import (
 
 SPLITS = ("train", "validation", "test")
 ARCHITECTURE_SETTINGS = ("hidden", "score", "dropout")
+Sizes = tuple[int, int, int]
 Measure = Callable[[Model, dict[str, Data], int], dict[str, Any]]
 """Model, splits, seed -> fields of the record."""
 TOKEN_SCORES = {"p": token_precision, "r": token_recall, "f1": token_f1}
@@ -97,36 +98,30 @@ class NoWarnings(SilentWatcher):
         """Print no warning of a selection of few words, which is intended."""
 
 
-def read_reviews(file: Path, aspect: str, bias: str | None, max_texts: int | None = None) -> Reviews:
-    """The reviews of a prepared file with labels of one aspect; `bias`: the setting whose token precedes each text."""
-    arrays = load_arrays(file)
+def read_reviews(
+    regime: str, seed: int, aspect: str, bias: str | None, vectors: str, sizes: Sizes, max_texts: int | None = None
+) -> Reviews:
+    """Reviews of a regime and seed with labels of one aspect; `bias`: the setting whose token precedes each text."""
+    noise = 0.0 if regime == "plain" else LABEL_NOISE[aspect]
+    corpus = Corpus("", planted_reviews(seed, aspect=aspect, sizes=sizes, noise=noise, **REGIMES[regime]))
+    texts = [example.text for example in corpus.splits["train"]]
+    words = build_word_tokenizer([*texts, " ".join(TOKENS[:2])])  # the tokens of both labels
+    shown = corpus if bias is None else add_shortcut(corpus, BIAS_AGREEMENT[bias], seed)
     data, truth = {}, {}
     for split in SPLITS:
-        starts, ids = arrays[f"{split}/starts"], arrays[f"{split}/ids"].astype(np.int32)
-        if bias is not None:
-            ids, starts = insert_first(
-                ids, starts, arrays["tokens"][arrays[f"{split}/{aspect}/{bias}"]].astype(np.int32)
-            )
         rows = slice(0, max_texts if split == "train" else None)
-        label = arrays[f"{split}/{aspect}/label"].astype(np.int64)[rows]
-        truth[split] = arrays[f"{split}/{aspect}/truth"].astype(np.int64)[rows]
-        data[split] = Data(token_array(ids, starts).select(np.arange(len(label))), None, label)
-    vectors = torch.from_numpy(arrays["vectors"].astype(np.float32))
-    return Reviews(data, truth, vectors, torch.from_numpy(arrays["roles"]))
+        examples = corpus.splits[split][rows]
+        label = np.array([example.label == "positive" for example in examples], np.int64)
+        truth[split] = np.array([_true_sentence(example) for example in examples], np.int64)
+        data[split] = Data(words.encode([example.text for example in shown.splits[split][rows]]), None, label)
+    matrix = torch.from_numpy(read_vectors(vectors, words.vocabulary, seed=seed).matrix).half().float()
+    return Reviews(data, truth, matrix, torch.from_numpy(sentence_roles(words.vocabulary)))
 
 
-def token_array(ids: NDArray[np.int32], starts: NDArray[np.int64]) -> TokenArray:
-    """Texts that begin and end with a special token."""
-    words = np.ones(len(ids), np.bool_)
-    words[starts[:-1]] = words[starts[1:] - 1] = False
-    return TokenArray(ids, words, starts, np.zeros(len(starts) - 1, np.bool_))
-
-
-def insert_first(
-    ids: NDArray[np.int32], starts: NDArray[np.int64], tokens: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Insert one token into each text, after its special token."""
-    return np.insert(ids, starts[:-1] + 1, tokens), starts + np.arange(len(starts))
+def _true_sentence(example: Any) -> int:
+    """The number of the sentence with the first rationale."""
+    position = example.rationales[0][0]
+    return next(i for i, (start, end) in enumerate(example.sentences) if start <= position < end)
 
 
 def build_model(technique: RationalizingTechnique, shape: Architecture, reviews: Reviews) -> Model:
@@ -189,82 +184,32 @@ def train_and_measure(
     return record
 
 
-def prepare(folder: Path, regime: str, seed: int, options: "Options") -> None:
-    """Write the reviews of a regime and seed to one file: the same texts for all aspects, with labels of each."""
-    import numpy as np
-
-    from steadygaze.data.corpora import TOKENS, add_shortcut
-    from steadygaze.data.corpus import Corpus
-    from steadygaze.data.planted.reviews import planted_reviews
-    from steadygaze.data.sentence_roles import sentence_roles
-    from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
-    from steadygaze.data.word_vectors import read_vectors
-
-    parts: dict[str, Any] = {}
-    for aspect in ASPECTS:
-        noise = 0.0 if regime == "plain" else LABEL_NOISE[aspect]
-        corpus = Corpus("", planted_reviews(seed, aspect=aspect, sizes=options.sizes, noise=noise, **REGIMES[regime]))
-        if not parts:
-            shortcuts = " ".join(TOKENS[:2])
-            words = build_word_tokenizer([*(example.text for example in corpus.splits["train"]), shortcuts])
-            table = read_vectors(options.vectors, words.vocabulary, seed=seed)
-            print(f"{words.size:,} words, {table.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
-            parts |= {"vectors": table.matrix.astype(np.float16), "roles": sentence_roles(words.vocabulary)}
-            parts["tokens"] = words.encode([shortcuts]).ids[1:-1].astype(np.uint16)
-        for split, examples in corpus.splits.items():
-            texts = words.encode([example.text for example in examples])
-            assert np.array_equal(parts.setdefault(f"{split}/ids", texts.ids.astype(np.uint16)), texts.ids)
-            parts[f"{split}/starts"] = texts.starts
-            parts[f"{split}/{aspect}/label"] = np.array([example.label == "positive" for example in examples])
-            parts[f"{split}/{aspect}/truth"] = np.array([_true_sentence(example) for example in examples], np.uint8)
-        for name, agreement in BIAS_AGREEMENT.items():
-            for split, examples in add_shortcut(corpus, agreement, seed).splits.items():
-                parts[f"{split}/{aspect}/{name}"] = np.array(
-                    [TOKENS.index(example.text[0]) for example in examples], np.uint8
-                )
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(folder / f"{regime}.{seed}.npz", **parts)
-
-
-def _true_sentence(example: Any) -> int:
-    """The number of the sentence with the first rationale."""
-    position = example.rationales[0][0]
-    return next(i for i, (start, end) in enumerate(example.sentences) if start <= position < end)
-
-
 def run_job(options: "Options", job: Job) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(1)
     training = TRAINING | REGIME_TRAINING.get(job.regime, {}) | ({"epochs": options.epochs} if options.epochs else {})
     bias = job.setting if job.setting in BIAS_AGREEMENT else None
-    file, max_texts = options.cut / f"{job.regime}.{job.seed}.npz", options.limit or training["max_texts"]
-    reviews = read_reviews(file, job.aspect, bias, max_texts)
+    max_texts = options.limit or training["max_texts"]
+    reviews = read_reviews(job.regime, job.seed, job.aspect, bias, options.vectors, options.sizes, max_texts)
     return train_and_measure(reviews, technique_settings(job.row, job.setting), training, job.seed, options.device)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(jobs.JobOptions):
-    """Sizes, vectors and regimes are those of prepared reviews."""
+    """Sizes: training, validation and test reviews."""
 
-    out: Path | None = None  # type: ignore[assignment]
-    cut: Path = field(metadata={"help": "folder of the prepared reviews"})
     vectors: str = "glove-50d"
-    sizes: tuple[int, int, int] = SIZES
-    regimes: str = field(default=",".join(REGIMES), metadata={"help": "regimes to prepare"})
+    sizes: Sizes = SIZES
     seeds: int = 5
     epochs: int | None = None
     limit: int | None = field(default=None, metadata={"help": "largest number of training texts"})
 
 
 def job_plan(options: Options) -> list[Job]:
-    return [*plan(options.seeds), *plan_selected_rates(options.out or Path(), options.seeds)]
+    return [*plan(options.seeds), *plan_selected_rates(options.out, options.seeds)]
 
 
 def run(options: Options) -> None:
-    if options.out is None:
-        for regime in options.regimes.split(","):
-            for seed in range(options.seeds):
-                prepare(options.cut, regime, seed, options)
-    else:  # the records of the first round select the rates of the second
-        jobs.run(options, partial(job_plan, options), partial(run_job, options), rounds=2)
+    """The records of the first round select the rates of the second."""
+    jobs.run(options, partial(job_plan, options), partial(run_job, options), rounds=2)

@@ -52,7 +52,7 @@ REGIME_NAMES = {
 LAMBDA_ROWS, LAMBDA_1 = [f"a2r-lambda-{strength:g}" for strength in LAMBDAS], "a2r-lambda-1"
 MEASURES = {"accuracy": "accuracy", "f1": "F1", "x1": "X1"}
 EPOCHS = {"chosen": "", "last": ", last epoch"}
-ORIGIN = Origin("b3bf9c8a", "python -m studies run rationales --cut PLANTED --out DIR --device cuda --workers 14")
+ORIGIN = Origin("b3bf9c8a", "python -m studies run rationales --out DIR --device cuda --workers 14")
 
 
 def setting_name(setting: str) -> str:

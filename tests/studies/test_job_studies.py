@@ -23,7 +23,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "independent_reader": {"only": "planted.truth"},
     "long_texts": {},
     "movies": {"cut": Path("cut")},
-    "rationales": {"cut": Path("cut")},
+    "rationales": {},
     "seat_sweep": {"glove": Path("glove"), "synonyms": Path("synonyms")},
     "small_data": {},
     "synonyms": {"tables": Path("tables")},

@@ -1,6 +1,6 @@
 """Rationales of FRESH (Jain et al. 2020, arXiv:2005.00115), A2R, RNP and attention, with the independent reader.
 
-The movie reviews are those that the study `movies` prepares.
+The movie reviews are those of the study `movies`.
 
     movies, minilm                  movie reviews as in `movies`, with GloVe vectors and on MiniLM
     standard, skewed20, biased80    planted reviews, palate, as in `rationales`
@@ -21,7 +21,6 @@ A job on MiniLM takes up to 26 GiB of GPU memory: run at most four side by side,
 
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from studies import jobs
@@ -107,7 +106,7 @@ def run_job(args: "Options", job: Job) -> dict[str, Any]:
 
         minilm = job.corpus == "minilm"
         training = (MINILM_TRAINING if minilm else TRAINING) | ({"epochs": args.epochs} if args.epochs else {})
-        movies = movie_reviews.read_reviews(args.movies, minilm, args.limit)
+        movies = movie_reviews.read_reviews(minilm, args.limit)
         technique = TECHNIQUES[name](**settings)
         return movie_jobs.train_and_measure(movies, technique, training, job.seed, args.device, measure)
     from studies.rationales import run as rationale_jobs
@@ -144,9 +143,8 @@ def independent_reader(epochs: int, model: Any, data: dict[str, Any], seed: int)
 
 @dataclass(frozen=True, kw_only=True)
 class Options(jobs.JobOptions):
-    """Prepared movie reviews."""
+    """Limits are for a trial run."""
 
-    movies: Path | None = None
     seeds: int = 5
     epochs: int | None = field(default=None, metadata={"help": "of each stage, for a trial"})
     limit: int | None = field(default=None, metadata={"help": "largest number of training texts, for a trial"})

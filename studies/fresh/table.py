@@ -15,7 +15,7 @@ FILE = RECORDS / "fresh.jsonl"
 COLUMNS = ("validation", "accuracy", "full", "p", "r", "f1", "x1", "reader", "gap")
 COLUMN_NAMES = ("accuracy, validation", "accuracy", "full text", "P", "R", "F1", "X1", "reader", "gap")
 HEADING = ("texts", "row", "n", *with_deviation(COLUMN_NAMES))
-ORIGIN = Origin("8587f04d", "python -m studies run fresh --movies REVIEWS --out DIR --device cuda")
+ORIGIN = Origin("8587f04d", "python -m studies run fresh --out DIR --device cuda")
 
 
 def groups_of(paths: Iterable[Path | str]) -> dict[tuple[str, str], Records]:

@@ -42,7 +42,6 @@ BASELINES = ("random", "random-tokens", "first", "last", "all")
 TRAINING: dict[str, Any] = {"epochs": 20, "batch_size": 40, "precision": "no"}
 MINILM_TRAINING: dict[str, Any] = {"epochs": 6, "batch_size": 8, "precision": "bf16", "schedule": "linear"}
 SUPERVISED_SEEDS = 3
-GLOVE = Path("glove", "glove.6B.100d.txt.gz")
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,12 @@ Every row selects at most SHARE of the words of a review: the best windows of eq
 One job trains one row with one seed.  TUNED_ROWS tune the learning rate of the generator: the first TUNING_SEEDS seeds
 run with all RATES, the other seeds with the rate of the highest mean accuracy on validation texts.  Human rationales
 select no rate, and no epoch except that of the supervised row.
-Without --out, the reviews are prepared, once.
+The corpus and GloVe vectors are in the folder $STEADYGAZE_DATA.
 """
 
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,8 +42,7 @@ from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.technique_loop import TrainingJob
 from studies import jobs
-from studies.movies.plan import GLOVE, MINILM, MINILM_TRAINING, ROWS, SELECTION, SHARE, SPANS, TRAINING, Job, job_plan
-from studies.movies.preparation import prepare
+from studies.movies.plan import MINILM, MINILM_TRAINING, ROWS, SELECTION, SHARE, SPANS, TRAINING, Job, job_plan
 from studies.movies.reviews import ReviewBatch, Reviews, Split, read_reviews
 from studies.rationales.run import SPLITS, TOKEN_SCORES, LastEpochRun, Measure, NoWarnings
 
@@ -53,9 +51,9 @@ Select = Callable[[ReviewBatch], tuple[Tensor, Tensor | None]]
 """Reviews -> selected words (B,W) and, if the row has a predictor, logits."""
 
 
-def run_row(job: Job, folder: Path, max_texts: int | None, epochs: int | None, device: str) -> dict[str, Any]:
+def run_row(job: Job, max_texts: int | None, epochs: int | None, device: str) -> dict[str, Any]:
     minilm = job.row in MINILM
-    reviews = read_reviews(folder, minilm, max_texts)
+    reviews = read_reviews(minilm, max_texts)
     training = (MINILM_TRAINING if minilm else TRAINING) | ({} if epochs is None else {"epochs": epochs})
     if job.row in SELECT_BASELINE:
         return {"chosen": measure_splits(SELECT_BASELINE[job.row], reviews, device)}
@@ -192,26 +190,18 @@ def train_supervised(reviews: Reviews, training: dict[str, Any], seed: int, devi
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(jobs.JobOptions):
-    """The vectors are those of prepared reviews."""
+    """Limits are for a trial run."""
 
-    out: Path | None = None  # type: ignore[assignment]
-    cut: Path = dataclasses.field(metadata={"help": "folder of the prepared reviews"})
-    data_dir: Path | None = None
-    vectors: str | None = dataclasses.field(
-        default=None, metadata={"help": f"file of word vectors, or glove-50d; default: {GLOVE} in --data-dir"}
-    )
     seeds: int = 5
     epochs: int | None = None
     limit: int | None = dataclasses.field(default=None, metadata={"help": "largest number of reviews of each split"})
 
 
 def run(options: Options) -> None:
-    if options.out is None:
-        prepare(options.cut, options.data_dir, options.vectors or (options.data_dir or Path()) / GLOVE)
-    else:  # the records of the first round select the rates of the second
-        jobs.run(options, partial(job_plan, options.out, options.seeds), partial(run_job, options), rounds=2)
+    """The records of the first round select the rates of the second."""
+    jobs.run(options, partial(job_plan, options.out, options.seeds), partial(run_job, options), rounds=2)
 
 
 def run_job(options: Options, job: Job) -> dict[str, Any]:
     torch.set_num_threads(1)
-    return run_row(job, options.cut, options.limit, options.epochs, options.device)
+    return run_row(job, options.limit, options.epochs, options.device)

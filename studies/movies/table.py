@@ -35,7 +35,7 @@ PAPER_COLUMNS = ("paper P", "paper R", "paper F1")
 HEADING = ("row", "rate", "n", *with_deviation(SCORES), "share", "spans", "within", *PAPER_COLUMNS)
 MEASURES = (("f1", "f1", "test"), ("f1-validation", "f1", "validation"), ("accuracy", "accuracy", "test"))
 """Name of the number, measure and split."""
-ORIGIN = Origin("57d35b9a", "python -m studies run movies --cut REVIEWS --out DIR --device cuda --workers 12")
+ORIGIN = Origin("57d35b9a", "python -m studies run movies --out DIR --device cuda --workers 12")
 
 
 def load(paths: Iterable[str | Path] = (FILE,)) -> dict[str, Records]:

@@ -22,7 +22,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "interval_coverage": {},
     "independent_reader": {"only": "planted.truth"},
     "long_texts": {},
-    "movies": {"cut": Path("cut")},
+    "movies": {},
     "rationales": {},
     "seat_sweep": {"glove": Path("glove"), "synonyms": Path("synonyms")},
     "small_data": {},

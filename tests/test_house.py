@@ -227,9 +227,12 @@ def test_every_name_that_a_script_imports_from_the_package_exists(folder: str) -
     assert not missing
 
 
-def test_no_file_names_a_script_that_became_a_study() -> None:
+def test_every_file_of_the_project_that_a_page_names_exists() -> None:
     pages = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *SOURCE.rglob("*.py")]
-    assert [page.name for page in pages if re.search(r"\bbench/", page.read_text(encoding="utf-8"))] == []
+    files = re.compile(r"(?<![\w/.-])(?:bench|docs|src|studies|tests|timings)/[a-z0-9_/-]+\.(?:py|toml|csv|jinja)\b")
+    names = [(page.name, name) for page in pages for name in files.findall(page.read_text(encoding="utf-8"))]
+    assert len(names) > 30
+    assert [(page, name) for page, name in names if not (ROOT / name).exists()] == []
 
 
 def test_the_folder_of_published_corpora_is_that_of_the_environment(

@@ -145,7 +145,7 @@ def test_threads_that_enter_evaluation_once_leave_nothing_behind():
     """Modes and cuDNN's flags belong to the process: two threads inside `inference` must not undo each other's."""
     model, cudnn = classifier().train(), torch.backends.cudnn
     before, seen = cudnn.allow_tf32, []
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     def work(i):
         with inference(model):

@@ -28,7 +28,7 @@ def open_page(browser):
         def open_page(address: str, **options):
             context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
             stack.callback(context.close)
-            context.set_default_timeout(10_000)
+            context.set_default_timeout(60_000)
             page = context.new_page()
             own = address.split("#")[0].rstrip("/"), "data:", "blob:"
             page.on("pageerror", lambda error: problems.append(str(error)))

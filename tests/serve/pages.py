@@ -6,6 +6,7 @@ import pytest
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright_api.expect
+expect.set_options(timeout=60_000)  # a busy machine takes its time
 AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.map(
   (found) => [found.impact, found.id, found.nodes[0].html])"""
 

@@ -33,6 +33,9 @@ DATA = ServedData(
     ],
 )
 
+HANGS = 300
+"""Seconds after which a server that does not answer fails a test: a busy machine takes many."""
+
 
 def cheerful(texts):
     return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
@@ -58,7 +61,7 @@ def in_process(app: Any, work) -> Any:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=f"http://{HOST}") as client:
             return await work(client)
 
-    return asyncio.run(asyncio.wait_for(with_client(), 30))
+    return asyncio.run(asyncio.wait_for(with_client(), HANGS))
 
 
 def request(method: str, path: str, *models: ServedModel, access: Access | None = None, **options: Any) -> Any:

@@ -254,7 +254,7 @@ def test_pairs_are_predicted_and_explained():
 def test_a_client_connects_before_the_server_has_started():
     with free_socket("127.0.0.1", 0) as listener:
         address = listener.getsockname()
-        with socket.create_connection(address, timeout=5) as client:
+        with socket.create_connection(address, timeout=60) as client:
             assert client.getpeername() == address
 
 

@@ -247,7 +247,7 @@ def test_items_that_wait_are_processed_together_by_kind():
     calls, go = [], threading.Event()
 
     def work(kind, items):
-        go.wait(5)
+        go.wait(60)
         calls.append((kind, list(items)))
         return [f"{kind}{item}" for item in items]
 
@@ -335,7 +335,7 @@ def test_one_wrong_item_does_not_fail_the_others():
 def test_too_many_waiting_items_are_refused():
     async def run():
         go = threading.Event()
-        batcher = Batcher(lambda kind, items: [go.wait(5) for _ in items], largest=1, most_waiting=2)
+        batcher = Batcher(lambda kind, items: [go.wait(60) for _ in items], largest=1, most_waiting=2)
         tasks = [batcher.submit("x", i) for i in range(2)]
         await asyncio.sleep(0.05)  # the first is being processed, one waits
         tasks.append(batcher.submit("x", 2))
@@ -352,7 +352,7 @@ def test_a_call_that_takes_too_long_ends_and_its_other_texts_are_not_computed():
     go, computed = threading.Event(), []
 
     def work(kind, items):
-        go.wait(5)
+        go.wait(60)
         computed.extend(items)
         return items
 

@@ -262,7 +262,7 @@ def test_models_are_compared_word_by_word(page):
 def test_an_audit_runs_and_its_texts_are_filtered_and_opened(page):
     page.get_by_role("button", name="Audit", exact=True).click()
     page.get_by_role("button", name="Start the audit").click()
-    expect(page.locator("#report")).to_be_visible(timeout=30_000)
+    expect(page.locator("#report")).to_be_visible()
     texts = page.locator("#audit-texts tbody tr")
     expect(texts).to_have_count(4)
     page.get_by_label("Predictions").select_option("wrong")
@@ -297,7 +297,7 @@ def test_an_audit_on_a_phone_shows_labels_of_verdicts_the_number_of_texts_and_ev
     page = open_page(address, viewport={"width": 390, "height": 844})
     page.get_by_role("button", name="Audit", exact=True).click()
     page.get_by_role("button", name="Start the audit").click()
-    expect(page.locator("#report")).to_be_visible(timeout=30_000)
+    expect(page.locator("#report")).to_be_visible()
     expect(page.locator("#audit-jobs li").first).to_contain_text("(cheerful, 4 texts, ")
     labels = page.locator("#verdicts .answer")
     assert len(set(labels.evaluate_all("all => all.map(one => getComputedStyle(one).color)"))) == len(

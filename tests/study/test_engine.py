@@ -30,7 +30,7 @@ def count_runs(root: Path) -> dict[str, int]:
     return {path.name: runs(path) for path in sorted((root / "cells").iterdir())}
 
 
-def wait_for(condition, seconds: float = 30.0) -> None:
+def wait_for(condition, seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"

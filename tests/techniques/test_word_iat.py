@@ -10,7 +10,7 @@ from steadygaze.data.vocabulary_lexicon import vocabulary_lexicon
 from steadygaze.perturbations.word_substitution import without_synonyms
 from steadygaze.techniques.word_at import WordAT
 from steadygaze.techniques.word_iat import WordIAT
-from techniques.byhand import LN3, by_hand, handed, loss, move_of, real_model, task, texts
+from techniques.byhand import LN3, assert_gradient, by_hand, handed, loss, move_of, real_model, task, texts
 
 WORDS = [(0, 2 * LN3), (LN3, 2 * LN3), (0, -1)]
 """The second is the first one's nearest by cosine (2/√5), the third the other way (−1)."""
@@ -150,3 +150,10 @@ def test_it_raises_the_loss_but_no_more_than_word_at_per_unit_of_length(variant)
         assert_close(length, torch.full_like(length, 1e-4))
     else:
         assert (length > 1e-4).any()
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+def test_training_takes_the_perturbation_as_a_constant(variant):
+    model, batch = real_model()
+    r, terms = move_of(WordIAT(epsilon=0.4, variant=variant), model, batch)
+    assert_gradient(model, terms["adversarial"].sum(), task(model, batch, moved=r).sum())

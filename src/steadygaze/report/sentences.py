@@ -215,7 +215,7 @@ PLACEHOLDER = re.compile(r"\{(value|size|more|better|noun)\}")
 
 
 def _score(fields: Fields) -> str:
-    """A score that decides a verdict.  Its sentence may come from elsewhere: it is no format string."""
+    """A score that decides a verdict.  A user may have written its sentence, so it is not used as a format string."""
     value: float = fields["value"]
     more, better = ("more", "better") if value >= 0 else ("less", "worse")
     texts = ("less than 0.001" if 0 < score < 0.001 else number(score) for score in (value, abs(value)))

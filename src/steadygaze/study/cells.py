@@ -205,7 +205,7 @@ def write(folder: Path, examined: AuditFindings) -> None:
 
 @dataclass(frozen=True)
 class ComparisonJob:
-    """What every cell of a comparison needs; workers receive a copy."""
+    """The inputs of every cell of a comparison; workers receive a copy."""
 
     config: CompareConfig
     data: StudyData

@@ -27,7 +27,7 @@ from steadygaze.study.cell_record import Cell, CellRecord, cell_folder, failure,
 from steadygaze.study.executor import CellFuture, Executor, InProcess, LocalProcesses, cores
 
 CURRENT_CELL: ContextVar[str] = ContextVar("label of the current cell", default="")
-"""Of the cell that the driver reported last: a warning is about it."""
+"""Label of the cell that the driver reported last, to name the cell of a warning."""
 POLL = 0.5
 """Seconds between two looks at a cell that another process runs."""
 NAMED = 3
@@ -68,7 +68,7 @@ def run_cells(
 def run_round(
     cells: Sequence[Cell], root: Path, executor: Executor, on_progress: OnProgress = no_progress
 ) -> dict[str, CellRecord]:
-    """The same with an executor that goes on to other cells."""
+    """The same with an executor that stays open for more cells."""
     return _Driver(cells, root, executor, on_progress).run()
 
 

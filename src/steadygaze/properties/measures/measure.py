@@ -20,8 +20,9 @@ UNIT, SIGNED = (0.0, 1.0), (-1.0, 1.0)
 PROBABILITY_SCALE = "0.1: ten percentage points of probability"
 WEIGHT_SCALE = "0.1: ten percent of the weight"
 Inputs = Literal["", "labels", "weights", "shift", "predictions", "erasure", "choice", "ranking", "selection", "place"]
-"""What a protocol passes to each of our measures that declares it, by the names of its arguments; "": its own call.
+"""The arguments of a measure: a protocol passes them by name to every measure that declares them.
 
+    ""            none: a protocol calls the measure itself
     labels        probs (B,C), label (B,)
     weights       w (B,T), mask                    normalized weights of one explanation
     shift         x, y (B,T), mask, k              two explanations of a text: under a perturbation, or of two seeds
@@ -71,7 +72,7 @@ class Measure:
     columns: tuple[Column, ...] = ()
     """Its columns in the table of a comparison."""
     inputs: Inputs = ""
-    """The protocol that reports it knows it by these."""
+    """Its arguments: the protocol that passes them reports it."""
 
     @property
     def sentence(self) -> str:
@@ -90,7 +91,7 @@ class Measure:
         return Fact(self.sentence, *self.bounds, self.direction, self.citation, self.scale)
 
     def score(self, values: Mapping[str, Any]) -> Any:
-        """The function of those of the values that it names.
+        """Call the function with those of the values that it takes.
 
         Parameters
         ----------

@@ -23,10 +23,10 @@ PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=$(THREADS) $(BIN)/python -m py
 test: $(VENV)/work.stamp browser  ## the tests, on two cores
 	$(PYTEST) -m "not slow"
 
-test-slow: $(VENV)/ray.stamp browser  ## the tests that `make test` leaves out: long trainings, the rest of each sweep
-	$(PYTEST) -m slow
+test-slow: $(VENV)/ray.stamp browser  ## what `make test` leaves out: long trainings, the other pairs of values of each sweep
+	$(PYTEST) -m "slow and not exhaustive"
 
-test-all: $(VENV)/ray.stamp browser  ## the tests, slow ones included; property tests with 100 examples instead of 40
+test-all: $(VENV)/ray.stamp browser  ## all tests and every case of each sweep; property tests with 100 examples, not 40
 	$(PYTEST) --hypothesis-profile=thorough
 
 test-portable:  ## `make test` with the kernels of older processors, and with four threads

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from sweeps import mark_slow
+from sweeps import mark_tiers
 
 gc.disable()  # until all tests are collected: imported modules and tests are not garbage
 ROOT = Path(__file__).parent.parent
@@ -23,7 +23,7 @@ DATA = Path(os.environ.get("STEADYGAZE_DATA", ROOT.parent / "shared" / "data"))
 
 @pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` is applied
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    mark_slow(items)
+    mark_tiers(items)
 
 
 def pytest_collection_finish() -> None:

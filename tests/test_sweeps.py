@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import pytest
 
-from sweeps import kept, representatives, tiers
+from sweeps import kept, mark_tiers, representatives, tiers
 
 GRID = [
     {"encoder": encoder, "pair": pair, "seed": seed} for encoder, pair, seed in product("abcd", (False, True), "01")
@@ -88,7 +88,8 @@ def test_the_other_cases_of_a_sweep_are_slow_and_of_other_tests_none_is(
 
 
 def test_the_cases_without_a_pair_of_their_own_are_exhaustive_and_slow(request: pytest.FixtureRequest) -> None:
-    items = [item for item in request.session.items if getattr(item, "originalname", "") == "test_a_larger_sweep"]
+    items = [item for item in request.node.parent.collect() if item.originalname == "test_a_larger_sweep"]
+    mark_tiers(items)
     marks = [{mark.name for mark in item.iter_markers()} & {"slow", "exhaustive"} for item in items]
     assert all(marked in (set(), {"slow"}, {"slow", "exhaustive"}) for marked in marks)
     assert [marks.count(marked) for marked in (set(), {"slow"}, {"slow", "exhaustive"})] == [2, 3, 3]

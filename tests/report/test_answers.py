@@ -1,12 +1,15 @@
 """What an answer means: a sentence for every answer to every question of the audit, and none that a collapse belies."""
 
+from dataclasses import replace
+
 import pytest
 
-from steadygaze.properties import PROPERTIES, property_facts
+from steadygaze.properties import PROPERTIES, conditions, property_facts
 from steadygaze.report.audit_page import SILENT, meaning
+from steadygaze.results.formatting import CONDITION_NAMES
 from steadygaze.results.note import text_note
 from steadygaze.results.report import Report
-from steadygaze.results.row import Verdict
+from steadygaze.results.row import Row, Verdict
 
 RATED = [item for item in PROPERTIES.values() if item.rule is not None]
 REPORT = Report("An audit", (), properties=property_facts())
@@ -36,3 +39,18 @@ def test_a_verdict_that_was_not_measured_and_an_unknown_one_have_no_sentence():
         == ""
     )
     assert meaning(REPORT, Verdict("Why?", "yes", (text_note("it is"),), key="mine"), False, "weight") == ""
+
+
+@pytest.mark.parametrize("descriptions", [conditions(), {}, dict.fromkeys(conditions(), "LIME: in other words.")])
+def test_the_names_of_conditions_do_not_depend_on_their_descriptions(descriptions):
+    stability = PROPERTIES["stability"]
+    verdict = Verdict(
+        "Stability", "undecided", (text_note("it is"),), key="stability", thresholds=stability.rule.limits
+    )
+    rows = [Row(f"jensen-shannon/{name}", 0.03, 9) for name in ("fgm-label", "pgd-attention", "3-synonyms")]
+    sentence = meaning(replace(REPORT, probes=descriptions), verdict, False, "attention", rows)
+    assert sentence.endswith("to other words (FGM, PGD, 3 synonyms).")
+
+
+def test_only_conditions_have_names():
+    assert CONDITION_NAMES.keys() <= conditions().keys()

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from report.audited import full_report
+from steadygaze.results import health as health_module
 from steadygaze.results.formatting import code
-from steadygaze.results.health import HealthProblem, ProblemKind
+from steadygaze.results.health import Health, HealthProblem, ProblemKind
 from steadygaze.results.model_card import BEGIN, END, add_audit_to_card, card, write_card
 from steadygaze.results.note import text_note
 from steadygaze.results.row import Verdict
@@ -135,6 +136,27 @@ def test_an_audit_without_labels_does_not_replace_one_with_labels(tmp_path):
         f"the model card {file} keeps its audit, which has labels: this audit has none (--label COL)"
     )
     assert file.read_text(encoding="utf-8") == labeled
+
+
+def test_the_row_of_the_accuracy_may_have_any_form(tmp_path):
+    unlabeled = full_report(rows=tuple(row for row in full_report().rows if row.measure != "accuracy"))
+    file = tmp_path / "README.md"
+    for report, reply in ((full_report(), "keeps its audit"), (unlabeled, "written: ")):
+        page = add_audit_to_card(card(CONFIG), report, DAY)
+        file.write_text(page.replace("| `accuracy` |", "| **Accuracy** |") + "\n| `accuracy` |\n", encoding="utf-8")
+        assert reply in write_card(tmp_path, unlabeled)
+
+
+def test_a_warning_that_the_card_shows_is_not_repeated_in_its_audit(monkeypatch):
+    health = Health((HealthProblem(ProblemKind.COLLAPSED, detail="As for every word."),))
+    other = Health((HealthProblem(ProblemKind.COLLAPSED, "Other seed 1", detail="As for every word."),))
+    page = card({**CONFIG, "health": health.to_list()})
+    monkeypatch.setattr(health_module, "SENTENCES", dict.fromkeys(health_module.SENTENCES, "{subject}: in other words"))
+    audited = add_audit_to_card(page, full_report(health=health + other), DAY)
+    assert audited.count("**Warning:**") == 2
+    assert "> **Warning:** Other seed 1: in other words" in audited
+    assert add_audit_to_card(audited, full_report(health=health + other), DAY) == audited
+    assert "**Warning:** The model: in other words" in add_audit_to_card("Mine.\n", full_report(health=health), DAY)
 
 
 @pytest.mark.parametrize("page", ["", "My own card.\n", f"Half of one: {BEGIN}\n", f"{END} before {BEGIN}\n"])

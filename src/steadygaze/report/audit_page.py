@@ -28,6 +28,7 @@ from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import (
     ICONS,
     audit_subject,
+    condition_name,
     explainer_name,
     interval,
     measure_noun,
@@ -59,7 +60,7 @@ def meaning(report: Report, verdict: Verdict, collapsed: bool, noun: str, rows: 
     answer: str = verdict.answer
     if answer == "undecided" and _rated(verdict, rows) and not doubtful:
         answer = "incomplete" if "incomplete" in meanings else answer
-    names = [_condition_name(report, row.key.probe) for row in doubtful]  # short: all answers fit one screen
+    names = [condition_name(row.key.probe) for row in doubtful]  # short: all answers fit one screen
     listed = f" ({', '.join(names)})" if names else ""
     # A report may come from elsewhere: its text is no format string.
     return meanings.get(answer, "").replace("{noun}", noun).replace("{conditions}", listed)
@@ -74,12 +75,6 @@ def _is_yes(verdict: Verdict, row: Row) -> bool:
     good, bad = verdict.thresholds[row.measure]
     low, high = row.interval or (row.value, row.value)
     return low >= good if good > bad else high <= good
-
-
-def _condition_name(report: Report, probe: str) -> str:
-    """The acronym that begins the description of a probe, or its name."""
-    acronym = re.match("[A-Z]{2,}(?=:)", report.probes.get(probe, ""))
-    return acronym.group() if acronym else probe.replace("-", " ")
 
 
 LONG = 80

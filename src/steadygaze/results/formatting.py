@@ -14,6 +14,8 @@ PREDICTION = "the prediction"
 """Shown for scores that do not depend on an explainer."""
 SHIFT_SCALE = "0: the same words, 0.69: entirely different words"
 """How to read a Jensen–Shannon divergence."""
+CONDITION_NAMES = {"fgm-label": "FGM", "pgd-attention": "PGD"}
+"""Condition -> its name in a sentence, if the literature has another one."""
 
 
 def number(value: float) -> str:
@@ -53,6 +55,15 @@ def measure_noun(explainer: str) -> str:
     ('attention', 'selection', 'weight')
     """
     return {"attention": "attention", "rationale": "selection"}.get(explainer, "weight")
+
+
+def condition_name(condition: str) -> str:
+    """The name of a perturbation or comparison in a sentence.
+
+    >>> condition_name("fgm-label"), condition_name("3-synonyms")
+    ('FGM', '3 synonyms')
+    """
+    return CONDITION_NAMES.get(condition, condition.replace("-", " "))
 
 
 def audit_subject(facts: Mapping[str, str]) -> str:

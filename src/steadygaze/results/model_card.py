@@ -17,7 +17,7 @@ from steadygaze.core.rounding import percent
 from steadygaze.core.untrusted_files import read_text
 from steadygaze.results.evaluation import Evaluation
 from steadygaze.results.formatting import code, interval, measure_noun, number
-from steadygaze.results.health import Health, ProblemKind
+from steadygaze.results.health import MODEL, Health, ProblemKind
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, Gate, Row
 
@@ -30,6 +30,8 @@ NO_MEANING = "Differences between its attention weights have no meaning: see the
 SELECTION_SCORE = "selection score (validation macro-F1)"
 """A validation score that selected the epoch, and is therefore optimistic."""
 BEGIN, END = "<!-- audit: the next one replaces this part -->", "<!-- end of the audit -->"
+DATA = "<!-- {}: {} -->"
+"""A name and words that the next audit reads, such as the kinds of the warnings."""
 PAGE = """---
 library_name: steadygaze
 pipeline_tag: text-classification
@@ -78,10 +80,24 @@ def card(config: Mapping[str, Any]) -> str:
         groups=_groups(config),
         shows=shows,
         words=NO_MEANING if any(problem.kind is ProblemKind.COLLAPSED for problem in health) else SHOWS[shows],
-        health="".join(f"> **Warning:** {_line(problem.sentence)}\n\n" for problem in health),
+        health=_warnings(health),
         begin=BEGIN,
         end=END,
     )
+
+
+def _warnings(health: Health) -> str:
+    """The warnings of a model, after their kinds as data."""
+    if health.ok:
+        return ""
+    kinds = DATA.format("warnings", " ".join(problem.kind for problem in health))
+    return f"{kinds}\n\n" + "".join(f"> **Warning:** {_line(problem.sentence)}\n\n" for problem in health)
+
+
+def _words(part: str, name: str) -> list[str]:
+    """The words of a `DATA` comment; none without it."""
+    match = re.search(DATA.format(name, "(.*?)"), part)
+    return match[1].split() if match else []
 
 
 def training_scores(config: Mapping[str, Any]) -> dict[str, str]:
@@ -112,6 +128,7 @@ def _groups(config: Mapping[str, Any]) -> str:
 
 
 AUDIT = """{begin}
+{labels}
 ## Audit of the explanations
 
 Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `{model}`.
@@ -127,14 +144,16 @@ Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `
 def add_audit_to_card(page: str, report: Report, day: date) -> str:
     """Replace the audit section of a card; keep everything else."""
     rows = report.main_rows
-    warnings = (f"**Warning:** {_line(problem.sentence)}" for problem in report.health)
-    unknown = [line for line in warnings if line not in page.partition(BEGIN)[0]]
-    notes = [*unknown, *(_line(note.sentence) for note in report.notes)]
+    shown = _words(page.partition(BEGIN)[0], "warnings")
+    unknown = [problem for problem in report.health if problem.subject != MODEL or problem.kind not in shown]
+    warnings = (f"**Warning:** {_line(problem.sentence)}" for problem in unknown)
+    notes = [*warnings, *(_line(note.sentence) for note in report.notes)]
     settings = rows[0].settings if rows else {}
     texts = report.facts.get("texts", "some texts")
     part = AUDIT.format(
         begin=BEGIN,
         end=END,
+        labels=DATA.format("labels", "no" if _accuracy_row(report) is None else "yes"),
         day=day.isoformat(),
         v=settings.get("v", "of an unknown version"),
         explanation=code(report.facts.get("explanation", "the explanation")),
@@ -172,10 +191,6 @@ def _line(text: str) -> str:
 CARD = "README.md"
 
 
-LABELED = "| `accuracy` |"
-"""Row in the card of an audit with labels."""
-
-
 def write_card(folder: Path, report: Report) -> str:
     """Write the card; return what was done.  An error does not stop the audit.
 
@@ -186,8 +201,8 @@ def write_card(folder: Path, report: Report) -> str:
         return f"the model card {file} is unchanged: it is not a regular file"
     try:
         page = read_text(file) if file.exists() else ""
-        row = report.find("accuracy")
-        if LABELED in page.partition(BEGIN)[2].partition(END)[0] and (row is None or not row.n):
+        audited = page.partition(BEGIN)[2].partition(END)[0]
+        if "yes" in _words(audited, "labels") and _accuracy_row(report) is None:
             return f"the model card {file} keeps its audit, which has labels: this audit has none (--label COL)"
         write_text(
             file,
@@ -213,8 +228,7 @@ def summary_paragraph(report: Report) -> str:
     if not report.verdicts:
         return ""
     sentences = [_subject(report), *_answers(report)]
-    row = report.find("accuracy")
-    if row is not None and row.n:
+    if (row := _accuracy_row(report)) is not None:
         sentences += [_accuracy(row), _baseline(report.evaluation)]
     sentences.append(_generated(report))
     if report.gate is not None:
@@ -257,6 +271,12 @@ def listed(names: Sequence[str]) -> str:
     'stability, faithfulness and plausibility'
     """
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _accuracy_row(report: Report) -> Row | None:
+    """The accuracy; None without labels."""
+    row = report.find("accuracy")
+    return row if row is not None and row.n else None
 
 
 def _accuracy(row: Row) -> str:

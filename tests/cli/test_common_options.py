@@ -3,14 +3,14 @@
 from dataclasses import fields
 from importlib import import_module
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
 from commands import run
 from estimator.tiny import TEXTS, write_csv
 from steadygaze.cli import command_options, demo, serve_command
-from steadygaze.cli.command_options import Common
+from steadygaze.cli.command_options import Common, option_words
 from steadygaze.core.errors import UserError
 from steadygaze.results.model_options import OPTIONAL, ModelOptions
 
@@ -100,12 +100,25 @@ def test_a_command_offers_the_common_options_that_it_reads(command, folder, caps
 
 
 MODEL_COMMANDS = [name for name, words in COMMANDS.items() if words[0] == MODEL[0]]
-SHARED = {"classes": ("neg", "pos"), "prompt": "Review: {text}", "label_words": ("neg= bad", "pos= good")}
+EXAMPLES = {str: "Review: {text}", float: 0.25, int: 3, tuple: ("neg= bad", "pos= good")}
+"""A value of each type of an option."""
+
+
+def example(kind):
+    """A value of the type of a field, such as str | None or tuple[str, ...]."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)[-1]
+    return next(EXAMPLES[part] for part in (get_origin(kind), kind, *get_args(kind)) if part in EXAMPLES)
+
+
+SHARED = {name: example(kind) for name, kind in get_type_hints(ModelOptions).items() if name not in OPTIONAL}
 """Options of ModelOptions that every command with a model has, with a value of each."""
 
 
-def test_the_shared_options_are_all_that_a_command_does_not_choose():
-    assert {field.name for field in fields(ModelOptions)} == {*SHARED, *OPTIONAL}
+def test_a_command_chooses_among_optional_options_and_has_the_others():
+    assert {*OPTIONAL} < {field.name for field in fields(ModelOptions)}
+    assert {"classes", "prompt", "label_words"} <= SHARED.keys()
+    assert not [name for name, value in SHARED.items() if value == getattr(ModelOptions, name)]
 
 
 @pytest.mark.parametrize("command", MODEL_COMMANDS)
@@ -118,8 +131,7 @@ def test_every_command_with_a_model_passes_the_shared_options_to_its_loader(comm
 
     for module in ("steadygaze.adapters.as_adapter", "steadygaze.bundle.loaded_audit"):
         monkeypatch.setattr(f"{module}.load_named", load_named)
-    words = ["--prompt", "Review: {text}", "--label-word", "neg= bad", "--label-word", "pos= good"]
-    ended = run(capsys, *command.split(), *COMMANDS[command], *words)
+    ended = run(capsys, *command.split(), *COMMANDS[command], *option_words(ModelOptions, SHARED))
     assert "the model is loaded" in ended.err
     assert calls == [SHARED]
 

@@ -287,7 +287,7 @@ def _is_unfitted(model: Any) -> bool:
 
 
 def _returns_numbers(predict: Any) -> bool:
-    """Whether a function without class names returns one number per text, in a trial."""
+    """True if a function without class names returns one number per text, in a trial."""
     try:
         shape = np.shape(predict([TRIAL]))
     except Exception:  # foreign code, called without class names

@@ -124,7 +124,7 @@ class Parts:
     types: Mapping[str, Any]
     """All columns of the output."""
     spreadsheet_safe: bool = False
-    """Whether the formulas of a .csv or .tsv file are escaped."""
+    """True if the formulas of a .csv or .tsv file are escaped."""
 
     @property
     def folder(self) -> Path:
@@ -179,7 +179,7 @@ def _merge_parquet(files: Sequence[Path], new: Path, types: Mapping[str, Any], h
 
 
 def _merge_text(files: Sequence[Path], new: Path, start: bytes) -> None:
-    """Concatenate text files, all of which start with the same bytes; write these once."""
+    """Concatenate text files that start with the same bytes; write these once."""
     with new.open("wb") as whole:
         whole.write(start)
         for file in files:

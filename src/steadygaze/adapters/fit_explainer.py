@@ -279,7 +279,7 @@ def _warn_short(words: NDArray[np.int64], k: int) -> None:
 
 
 def are_images(inputs: Any) -> bool:
-    """Whether the inputs are numeric arrays of two or more dimensions, or a list of arrays."""
+    """True if the inputs are numeric arrays of two or more dimensions, or a list of arrays."""
     if isinstance(inputs, np.ndarray | Tensor):
         numbers = isinstance(inputs, Tensor) or inputs.dtype.kind in "biuf"
         return inputs.ndim > 1 if numbers else inputs.ndim == 1 and are_images(inputs.tolist())

@@ -50,7 +50,7 @@ class TokenizerFiles:
     engine: Tokenizer
     pad_id: int | None
     typed: bool
-    """Whether the network reads token types, which mark the question of a pair."""
+    """True if the network reads token types, which mark the question of a pair."""
 
 
 def assemble(
@@ -260,7 +260,7 @@ def _load(folder: Path, name: str, prompt: Prompt | None) -> Any:
 
 
 def _typed(folder: Path, config: Any) -> bool:
-    """Whether the tokenizer of this folder returns token types; if unknown: yes."""
+    """True if the tokenizer of this folder returns token types, or if that is unknown."""
     from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, tokenizer_class_from_name
 
     values = read_object_or_empty(folder / "tokenizer_config.json")

@@ -45,8 +45,8 @@ def load(
     ----------
     model : str, Path, tuple, pipeline, object or function
         A folder of `save` gives a TextClassifier or an ImageClassifier.  All other models give a ModelAdapter: a folder
-        or hub id of a Hugging Face classifier, a text-classification pipeline, a tuple (model, tokenizer), a fitted
-        scikit-learn pipeline or another object with `predict_proba`, or a function texts -> probabilities.
+        or hub id of a Hugging Face classifier, a text-classification pipeline, or a tuple (model, tokenizer).  So do a
+        fitted scikit-learn pipeline, another object with `predict_proba`, and a function texts -> probabilities.
         Regression: a Hugging Face model with one output, a scikit-learn regressor, or a function texts -> numbers.
     classes : list of str or int, default=None
         Names of the classes in the order of the probabilities; required for a function that returns these.  A folder of

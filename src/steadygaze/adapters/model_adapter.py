@@ -82,7 +82,7 @@ class ModelAdapter:
     classes: Sequence[Label]
     """The classes in the order of the probabilities, or the names of the outputs."""
     pair: bool | None
-    """Whether it reads pairs; None: single texts and pairs, see `for_pairs`."""
+    """True if it reads pairs; None: single texts and pairs, see `for_pairs`."""
     fingerprint: str
     """SHA-256 of the weights; '' for a black box."""
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class ModelAdapter:
 
     @property
     def is_classifier(self) -> bool:
-        """Whether `classifier` is not None."""
+        """True if `classifier` is not None."""
         return self.fitted is not None or self.saved is not None
 
     @property
@@ -457,7 +457,7 @@ def with_class_names(adapter: ModelAdapter, classes: Sequence[Label] | None) -> 
 
 
 def is_comparable(adapter: ModelAdapter, other: ModelAdapter) -> bool:
-    """Whether two models may differ only in their seed: the same classes, vocabulary and synonym groups."""
+    """True if two models may differ only in their seed: the same classes, vocabulary and synonym groups."""
     black_boxes = not adapter.fingerprint and not other.fingerprint  # black boxes have no vocabulary
     same_vocabulary = black_boxes or other.tokens.vocabulary == adapter.tokens.vocabulary
     same_groups = getattr(adapter.tokens, "synonym_groups", None) == getattr(other.tokens, "synonym_groups", None)

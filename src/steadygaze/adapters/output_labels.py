@@ -13,7 +13,7 @@ from steadygaze.results.formatting import count_text
 
 
 def binary_labels(labels: Iterable[Any], outputs: Sequence[Label], index: int) -> list[Label]:
-    """Whether each text has the label of an output: sets or lists of names, rows of 0 and 1, or 0 and 1 for this label.
+    """The labels of one output: sets or lists of names, rows of 0 and 1, or 0 and 1 for this label.
 
     Numbers in a set are names; a list of numbers is a row of 0 and 1.
 
@@ -51,7 +51,7 @@ def _items(label: Any) -> Set[Any] | Sequence[Any] | None:
 
 
 def _presence(items: Set[Any] | Sequence[Any], row: int, outputs: Sequence[Label]) -> list[bool]:
-    """Whether a text has the label of each output."""
+    """True for each output whose label the text has."""
     names = list(map(str, outputs))
     if isinstance(items, Set) or not items or any(isinstance(item, str) for item in items):
         labels = {item if item in names else strip_label(item) for item in map(str, items)}

@@ -54,7 +54,8 @@ def predict_sentences(
 ) -> SentencePredictions:
     """Predict the label of every single sentence: which sentences alone give the label of their text.
 
-    If nearly all sentences of a class do, the model has a default class, and a selected sentence is no reason for it.
+    If nearly all sentences of a class do, the model has a default class, and a selected sentence is not a reason for
+    it.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def template(engine: Tokenizer) -> Template | None:
 class NetworkTrial:
     read: Read
     attentive: bool
-    """Whether it returns attention from every token to every token."""
+    """True if it returns attention from every token to every token."""
 
 
 def try_network(network: Any, ids: Tensor) -> NetworkTrial:
@@ -138,7 +138,7 @@ def _check_short(model: TransformerModel, ids: Tensor) -> None:
 
 
 def supports_fused_attention(model: TransformerModel, ids: Tensor) -> bool:
-    """Whether fused attention gives the same predictions and gradients.  (1,T)"""
+    """True if fused attention gives the same predictions and gradients.  (1,T)"""
     present = torch.ones_like(ids, dtype=torch.bool)
     batch = Batch(ids, present, present, torch.arange(1))
     model.fused = True
@@ -155,7 +155,7 @@ def supports_fused_attention(model: TransformerModel, ids: Tensor) -> bool:
 
 
 def _is_close(exact: Tensor, other: Tensor) -> bool:
-    """Whether they differ by at most the square root of the machine epsilon."""
+    """True if they differ by at most the square root of the machine epsilon."""
     return bool((exact - other).abs().max() <= torch.finfo(exact.dtype).eps ** 0.5 * (1 + exact.abs().max()))
 
 

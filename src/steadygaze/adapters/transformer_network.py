@@ -108,7 +108,7 @@ class TransformerModel(Model):
         self._numbered = "position_ids" in parameters
         self._read_position = -1 if read == "last" else 0
         self.fused = False
-        """Whether `logits` may use fused attention kernels, see `supports_fused_attention`."""
+        """True if `logits` may use fused attention kernels, see `supports_fused_attention`."""
         self._configs = configurations(network)
         kinds = int(getattr(network.config, "type_vocab_size", 0) or 0)
         self._question_type = options.question_type if options.question_type < kinds else 0

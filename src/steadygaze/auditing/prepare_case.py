@@ -58,7 +58,7 @@ class TextDraw:
     """Number of audited texts."""
     seed: int
     by_default: bool = False
-    """Whether the size is DEFAULT_LIMIT, because no limit was set."""
+    """True if the size is DEFAULT_LIMIT, because no limit was set."""
 
     def select(self, items: Sequence[T]) -> list[T]:
         """The drawn items, in their order."""
@@ -152,7 +152,7 @@ def fingerprint(examples: Sequence[Example]) -> str:
 
 
 def is_same_model(first: ModelAdapter, second: ModelAdapter) -> bool:
-    """Whether two models have the same weights; black boxes: whether they are the same function."""
+    """True if two models have the same weights; black boxes: if they are the same function."""
     if first.fingerprint or second.fingerprint:
         return first.fingerprint == second.fingerprint
     return bool(getattr(first.model, "predict", first) == getattr(second.model, "predict", second))
@@ -282,7 +282,7 @@ def _in_doubles(adapter: ModelAdapter) -> ModelAdapter:
 
 
 def _paired(examples: Sequence[Example]) -> bool:
-    """Whether the examples are pairs (text, question)."""
+    """True if the examples are pairs (text, question)."""
     kinds = {example.question is not None for example in examples}
     if len(kinds) > 1:
         raise UserError("some texts have a question and some do not; audit them separately")

@@ -192,7 +192,7 @@ def gate(report: Report, policy: Policy | None) -> dict[str, Any] | None:
 
 
 def check_free(folder: Path) -> bool:
-    """Whether the folder is an audit bundle; raises an error if it is neither new, empty nor a bundle."""
+    """True if the folder is an audit bundle; raises an error if it is neither new, empty nor a bundle."""
     check_new_folder(folder)
     recover_folder(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):

@@ -52,7 +52,7 @@ class LoadedAudit:
 
     @property
     def has_fitted(self) -> bool:
-        """Whether an explainer was fitted to the model."""
+        """True if an explainer was fitted to the model."""
         return any(isinstance(explainer, TextExplainer) for explainer in self.request.explainers)
 
     @property

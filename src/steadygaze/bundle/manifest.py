@@ -43,7 +43,7 @@ class Manifest:
     command: tuple[str, ...] = ()
     """The command that repeats the audit (`commands.rerun_command`)."""
     gate: Mapping[str, Any] | None = None
-    """Whether the policy passed, and its failures; None: no policy."""
+    """The result of the policy, with its failures; None: no policy."""
     date: str = ""
     """The time of the audit, in UTC.  A rerun cannot verify it; a signature with a trusted time can."""
     versions: Mapping[str, str] = field(default_factory=versions)

@@ -53,7 +53,7 @@ class Certificate:
     label: Label
     """The predicted label."""
     certified: bool
-    """Whether no change up to R can change the label."""
+    """True if no change up to R can change the label."""
     radius: float | None
     """No smaller change changes the label; infinite if no change does.  None: the decoder is not linear."""
     alpha: float | None
@@ -63,14 +63,14 @@ class Certificate:
     tvd: float | None
     """Upper bound of the total variation between the two predictions."""
     top_k_holds: bool
-    """Whether no change up to R can change the set of top-k tokens."""
+    """True if no change up to R can change the set of top-k tokens."""
     R: float
     k: int
     norm: Norm
     simplex: bool
-    """Whether only changes that keep the sum of the weights are considered."""
+    """True if only changes that keep the sum of the weights are considered."""
     exact: bool
-    """Whether alpha and tvd are exact, not only upper bounds."""
+    """True if alpha and tvd are exact, not only upper bounds."""
     beta: float | None = None
     """Overlap of the top-k tokens with those of the reference."""
     gamma: float | None = None
@@ -103,7 +103,7 @@ class Certificates(JsonResult, Sequence[Certificate]):
     health: Health = HEALTHY
     """Known-bad states of the model."""
     warns_of_label: bool = True
-    """Whether `warnings` has a label that all texts get; False: the health of the model has it."""
+    """True if `warnings` has a label that all texts get; False: the health of the model has it."""
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -100,7 +100,7 @@ decide whether a text is certified."""
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """All (B,), numbers in float64; None: not defined for this decoder, or there is no reference."""
+    """All (B,), numbers in float64; None: not defined for this decoder, or no reference."""
 
     predicted: Tensor
     certified: Tensor
@@ -146,7 +146,7 @@ def certify_batch(
 
 
 def top_k_holds(weights: Tensor, mask: Tensor, radius: float, norm: Norm, k: int) -> Tensor:
-    """Whether no ‖δ‖ ≤ R changes the set of top-k tokens.  (B,T) -> (B,) bool"""
+    """True if no ‖δ‖ ≤ R changes the set of top-k tokens.  (B,T) -> (B,) bool"""
     if k >= weights.shape[-1]:
         return torch.ones_like(mask[..., 0])
     ordered = weights.masked_fill(~mask, -torch.inf).sort(dim=-1, descending=True).values
@@ -189,7 +189,7 @@ def _closed(
 
 
 def _prediction(logits: Tensor, n: Tensor, radius: float, precision: float) -> tuple[Tensor, Tensor]:
-    """Whether the prediction is certified at R, and its certified radius.  (B,C), (B,C,C) -> (B,), (B,)"""
+    """The predictions certified at R (True), and their certified radii.  (B,C), (B,C,C) -> (B,), (B,)"""
     predicted = logits.argmax(-1, keepdim=True)
     gap = logits.gather(-1, predicted) - logits  # (B,C)
     size = n.gather(1, predicted.unsqueeze(-1).expand(-1, -1, n.shape[-1])).squeeze(1)

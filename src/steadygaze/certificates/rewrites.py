@@ -29,7 +29,7 @@ class TextPositions:
 
     @property
     def beside_unspaced(self) -> list[bool]:
-        """Whether each word is beside a letter of a script without spaces, as good in 这good片."""
+        """True for a word beside a letter of a script without spaces, as good in 这good片."""
         edges = zip(self.parts[:-1], self.parts[1:], strict=True)
         return [bool(LETTER.match(before[-1:]) or LETTER.match(after[:1])) for before, after in edges]
 
@@ -68,7 +68,7 @@ def text_positions(text: str, spans: Sequence[Span], words: frozenset[str]) -> T
 
 
 def _continues(neighbor: str) -> bool:
-    """Whether a word extends over the character beside it."""
+    """True if a word extends over the character beside it."""
     return neighbor.isalnum() and not LETTER.match(neighbor)
 
 

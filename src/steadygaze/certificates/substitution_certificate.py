@@ -1,13 +1,13 @@
 """Certify that no substitution of words by a table changes the label or the top-k words of a text.
 
-Rewrites.  A rewrite x′ of a text x substitutes any number of words, or at most r that the model reads differently, by
-alternatives from the table: x′_t ∈ A(x_t) ∪ {x_t}.  Alternatives that the model reads the same as the word (members of
-its synonym group) change nothing, any number of them at once.
+Rewrites.  A rewrite x′ of a text x substitutes words by alternatives from the table: x′_t ∈ A(x_t) ∪ {x_t}.  It
+substitutes any number of words, or at most r that the model reads differently.  Alternatives that the model reads the
+same as the word (members of its synonym group) change nothing, any number of them at once.
 
 exact      The model distinguishes few rewrites: at most `samples`.  All of them are evaluated.  The label, or the set
            of top-k words, is certified if it is the same for all, with a margin above rounding.  This is about the
            model itself.  Otherwise the rewrite with the lowest margin, if it is negative, is a counterexample.
-           (A margin: the probability of the label minus the largest of the others.)
+           A margin is the probability of the label minus the largest of the others.
            With the encoders `average` and `cnn`, also for more rewrites: worst_rewrites.py finds the worst one.
 
 sampling   Randomized smoothing (SAFER; Ye, Gong & Liu 2020, arXiv:2005.14424) for any model f, black boxes included.
@@ -67,7 +67,7 @@ class Outputs:
     probabilities: Floats  # (M,C)
     weights: Floats | None  # (M,L) of each word; None: unknown, or the number of words differs
     explained: bool
-    """Whether the model has word weights."""
+    """True if the model has word weights."""
     words: int | None = None
     """Words of the text that the model reads; None: the model has no word weights."""
 

@@ -72,7 +72,7 @@ def model_substitutions(tokens: Tokens, table: Table, set_size: int) -> Substitu
 
 
 def _encodings(tokens: Tokens, words: Sequence[str]) -> list[tuple[Any, ...]]:
-    """What the model reads for each word: ids, or the word itself in a black box."""
+    """The encoding of each word: ids, or the word itself in a black box."""
     if isinstance(tokens, TextWords):
         return [(word,) for word in words]
     # A word within a text begins with a space, which is a part of the token in some vocabularies.
@@ -177,7 +177,7 @@ def _smoothing_plan(
 
 
 def _joined_readings(tokens: Tokens, forms: Mapping[str, str]) -> dict[str, Hashable]:
-    """What the model reads for forms beside a letter of a script without spaces, over which word pieces may continue.
+    """The encodings of forms beside a letter of a script without spaces, over which word pieces may continue.
 
     The encoding of the form alone does not tell this.  Only members of a synonym group are the same: the text is
     rewritten before it is split.

@@ -90,7 +90,7 @@ class WorstRewrites:
 
 
 def has_local_states(adapter: ModelAdapter) -> bool:
-    """Whether the worst rewrites can be searched: see above."""
+    """True if the worst rewrites can be searched: see above."""
     model = adapter.model
     return (
         isinstance(model, Classifier)

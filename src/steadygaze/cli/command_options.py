@@ -1,4 +1,4 @@
-"""What the options of a command are made of: panels, fields of dataclasses, help, and options of every command."""
+"""Options of commands: their panels, fields of dataclasses, help, and the options of every command."""
 
 import inspect
 import os

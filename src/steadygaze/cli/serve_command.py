@@ -144,7 +144,7 @@ def check_exposure(host: str, token: str | None) -> None:
 
 
 def free_socket(host: str, port: int) -> "socket.socket":
-    """A listening socket: whoever reads its address can connect, also before the server has started."""
+    """A listening socket: clients can connect to its address before the server has started."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

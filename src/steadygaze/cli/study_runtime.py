@@ -1,4 +1,4 @@
-"""What `compare` and `tune` share: options, and the runtime with progress and a message after an interruption."""
+"""Options and runtime of `compare` and `tune`, with progress and a message after an interruption."""
 
 import sys
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RuntimeOptions:
-    """Where a study runs, and what it prints and logs."""
+    """The engine of a study, and its output."""
 
     imports: shared.Imports = None
     engine: shared.Engine = "local"

@@ -30,7 +30,7 @@ OBJECT = re.compile(r"(?!\d)[\w.]+:(?!\d)\w+")
 
 
 def names_object(value: Any) -> bool:
-    """Whether a string is MODULE:NAME and not the path of a file or folder.
+    """True if a string is MODULE:NAME and not the path of a file or folder.
 
     >>> names_object("my_models:predict"), names_object("org/model"), names_object("model")
     (True, False, False)
@@ -212,7 +212,7 @@ class Option:
     name: str = ""
     """The name of the option, if it is not that of the field."""
     comma: bool = False
-    """Whether one value lists all items, separated by commas; otherwise the option is repeated."""
+    """True if one value lists all items, separated by commas; otherwise the option is repeated."""
 
 
 def options(config: type[Any]) -> dict[str, tuple[Any, Option, float | None]]:

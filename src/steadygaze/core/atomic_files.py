@@ -9,7 +9,7 @@ both exist and `<name>` does not: `recover_folder` then finishes the replacement
 restored: it was replaced, and can be half deleted.
 
 NFS locks only files that are open for writing, so no folders.  There a file .<name>.lock next to <name> is locked, and
-deleted with the lock.  On Windows there are no locks, and leftovers stay.
+deleted with the lock.  Windows has no locks, and leftovers stay.
 """
 
 import errno

@@ -2,8 +2,8 @@
 
     B examples   T tokens   Q tokens of the question   H hidden   C classes
 
-A mask is True on a real token.  `present` is True on everything but padding, which the encoder reads.  `mask` is True
-on the words that attention may weight; it excludes special tokens.
+A mask is True on a real token.  The encoder reads the tokens of `present`, which excludes padding.  Attention may
+weight the words of `mask`, which excludes special tokens as well.
 """
 
 from collections import UserDict
@@ -27,7 +27,7 @@ Label = str | int
 Task = Literal["classification", "multi-label", "regression"]
 """classification: one class per text.  multi-label: any number of labels.  regression: one number per output."""
 Unit = Literal["probability", "logit", "attention", "relative", "selection"]
-"""What the weights of an explanation measure; relative: no scale of their own."""
+"""The quantity that the weights of an explanation measure; relative: no scale of their own."""
 Removal = Literal["delete", "pad", "zero"]
 """Word removal.  delete: the text is shorter.  pad: the ids become padding.  zero: also their embeddings become 0."""
 OnProgress = Callable[[str, int, int], None]

@@ -1,17 +1,17 @@
 """Pairs of synonyms with different class frequencies: likely antonyms, or words that define a class.
 
 For two words, n_c and m_c are the numbers of training texts of class c with the first and with the second word.  If the
-words mean the same, n_c is hypergeometric given n = Σ n_c, m = Σ m_c and n_c + m_c (Fisher's exact test of the class
-against all others).  The p-value of a pair is
+words mean the same, n_c is hypergeometric given n = Σ n_c, m = Σ m_c and n_c + m_c.  This is Fisher's exact test of the
+class against all others.  The p-value of a pair is
 
     p = min(1, 2 K min_c min(P[X ≤ n_c], P[X ≥ n_c]))         two sides, and K tests by Bonferroni's correction
 
 with K = C for C > 2 classes, and K = 1 for two classes, whose tests are the same.
 
-A pair is suspicious if it is rejected at a nominal false discovery rate of 5 % (Benjamini and Hochberg 1995,
-https://doi.org/10.1111/j.2517-6161.1995.tb02031.x), and if the total variation distance of the class shares is at least
-0.2: in a large corpus every difference is significant.  The tests are those of all pairs of the table that can have
-p ≤ 0.05 given n, m and the sums n_c + m_c; this selection does not depend on the outcome (Tarone 1990,
+A pair is suspicious if two conditions are met.  It is rejected at a nominal false discovery rate of 5 % (Benjamini and
+Hochberg 1995, https://doi.org/10.1111/j.2517-6161.1995.tb02031.x).  The total variation distance of the class shares is
+at least 0.2, because in a large corpus every difference is significant.  Pairs of the table are tested if they can have
+p ≤ 0.05 given n, m and the sums n_c + m_c.  This selection does not depend on the outcome (Tarone 1990,
 https://doi.org/10.2307/2531456).  The rate is nominal because pairs share words and texts, so that their p-values are
 dependent: the actual rate is not guaranteed.
 

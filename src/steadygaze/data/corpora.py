@@ -4,8 +4,8 @@ The shortcut is one token before every text that agrees with the label with a gi
 
     biased=0.8:planted-reviews:aspect=palate          , The pour was black. … The mouthfeel is silky.
 
-Yu et al. 2021 (A2R), §5.3, Beer-Biased: the token alone predicts the label of a share α of the texts, so a model
-that selects sentences may interlock on the first one.  Every class has its own token, in the order of the labels:
+Yu et al. 2021 (A2R), §5.3, Beer-Biased: the token alone predicts the label of a share α of the texts.  A model that
+selects sentences may therefore interlock on the first one.  Every class has its own token, in the order of the labels:
 
     token   with probability α that of the text's class, else that of another class, uniformly
 
@@ -243,7 +243,7 @@ def check_columns(
 
 
 def _is_file(data: str | Path, columns: ColumnNames) -> bool:
-    """Whether the data are a file or folder; refuse unknown names, and other columns of a corpus with a name."""
+    """True for a file or folder.  Refuses unknown names, and other columns of a corpus with a name."""
     name = str(data).partition(":")[0]
     if isinstance(data, Path) or name not in CORPORA:
         # A name with a folder or an extension is a path, even if it does not exist.

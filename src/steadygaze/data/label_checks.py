@@ -7,7 +7,7 @@ Near-duplicates are probably one class that is written in two ways:
     typo       one letter of a word of at least SHORTEST letters is inserted, left out, moved or substituted, but not
                the first, nor the last by another; and the rarer label has at most a fifth (TYPO_SHARE) of the texts
 
-Numbers and single letters are no typos: `class 1` and `class 2`, `plan A` and `plan B`, `pos` and `neg`.
+Numbers and single letters are not typos: `class 1` and `class 2`, `plan A` and `plan B`, `pos` and `neg`.
 Frequencies tell a typo, `postive`, from words that are classes of their own, such as `contact` and `contract`.
 """
 

@@ -19,7 +19,7 @@ LONGEST_COMPARED = 6
 
 
 def inflected_forms(frequency: Mapping[str, int], folder: Path) -> dict[str, list[str]]:
-    """Each lemma and all its forms, for lemmas of which a form occurs.  `frequency`: number of texts with each word."""
+    """The lemmas with a form that occurs, each with all its forms.  `frequency`: number of texts with each word."""
     entries = {part: database_words(folder, part) for part in INFLECTIONS}
     lemmas = frozenset().union(*entries.values())
     candidates: dict[str, set[str]] = {}

@@ -1,8 +1,8 @@
 """The role of each token of a vocabulary at the end of sentences (core/maths/sentence_ends.py).
 
-A sentence ends with a full stop, an exclamation or question mark, an ellipsis, or a run of these, also after the mark
-of a subword: ".", "...", "?!", "Ġ!", "##.".  Closing marks and quotes can follow in the same token: ".)", '?"'.
-The signs of other scripts and their byte-level spelling count too: "âĢ¦" is "…".
+A sentence ends with a full stop, an exclamation or question mark, an ellipsis, or a run of these: ".", "...", "?!".
+They count after the mark of a subword, too: "Ġ!", "##.".  Closing marks and quotes can follow in the same token: ".)",
+'?"'.  The signs of other scripts and their byte-level spelling count too: "âĢ¦" is "…".
 
 A full stop that belongs to a word is part of its token (u.s., 3.5) in our own vocabularies.  Abbreviations that are
 also common words or often end a sentence are not listed: rep, gen, etc.

@@ -26,7 +26,7 @@ class Grouping:
     suspicious: list[SuspiciousPair]
     """Pairs with significantly different class frequencies."""
     is_fixed: bool = False
-    """Whether the groups were given, so that suspicious pairs are part of them."""
+    """True if the groups were given, so that suspicious pairs are part of them."""
 
 
 def group_synonyms(
@@ -50,7 +50,7 @@ def group_synonyms(
     """
     rows = clean_table(table).rows
     pairs = substitutable_pairs(rows)
-    # A word whose synonyms are all left out keeps its empty row: it agrees with nobody.
+    # A word whose synonyms are all left out keeps its empty row: it agrees with no word.
     return _separated({**dict.fromkeys(rows, ()), **pairs}, pairs, frequencies, rule, keep_suspicious)
 
 

@@ -18,7 +18,8 @@ Two words are mutual neighbors if each has the other as a synonym.  A word witho
 row that names it.  A word joins no group with a word from which it must be separate.
 
 Words are matched in lower case.  A word with anything but letters and accents is not grouped, because an exchange with
-another word could change how its text is split; neither are single letters and words in scripts without spaces.
+another word could change how its text is split.  Single letters and words in scripts without spaces are not grouped
+either.
 
 Related work: synonym encoding (Wang et al. 2021, arXiv:1909.06723) and robust encodings (Jones et al. 2020,
 arXiv:2005.01229), which defend labels.
@@ -63,7 +64,7 @@ class SynonymGroups:
     """Words of each group in lower case, the representative first."""
     spellings: tuple[str, ...] = ()
     """Words by falling frequency.  A word outside of them and of the groups is read as the most frequent one that is
-    one typo away (typos.py); empty: every word is read as it is written."""
+    one typo away (typos.py).  Empty: every word is read as it is written."""
 
     def __post_init__(self) -> None:
         words = [word for group in self.groups for word in group]
@@ -312,6 +313,6 @@ def mutual_neighbors(table: Mapping[str, Sequence[str]]) -> dict[str, dict[str, 
 
 
 def _accepts(group: Sequence[str], neighbors: Mapping[str, None], rule: Rule) -> bool:
-    """Whether a word with these neighbors, which include the representative, may join the group."""
+    """True if a word with these neighbors, which include the representative, may join the group."""
     share = {"star": 0.0, "linked": 0.0, "half": 0.5, "clique": 1.0}[rule]
     return sum(member in neighbors for member in group) >= share * len(group)

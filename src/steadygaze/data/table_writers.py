@@ -61,7 +61,7 @@ def check_columns(path: Path, types: Types) -> None:
 
 
 def fits_parquet(types: Types) -> bool:
-    """Whether a parquet file of these columns can be written and read again; some types are too deep."""
+    """True if a parquet file of these columns can be written and read again; some types are too deep."""
     if any(kind is None for kind in types.values()):
         return False
     file, schema = pa.BufferOutputStream(), pa.schema(list(types.items()))

@@ -241,7 +241,7 @@ def _spellings(label: Label) -> tuple[str, ...]:
 
 
 def _names_value(name: Label, labels: Sequence[Label]) -> bool:
-    """Whether the name of a class is a possible label, so that labels are not positions."""
+    """True if the name of a class is a possible label, so that labels are not positions."""
     if not isinstance(name, str):
         return True
     boolean = any(isinstance(label, BooleanLabel) for label in labels)

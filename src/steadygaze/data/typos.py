@@ -6,8 +6,9 @@ ACL 2020, arXiv:2005.01229, https://aclanthology.org/2020.acl-main.245), and
     inserts, leaves out or substitutes one of the letters between them       film -> fiilm, flm, fulm
     or permutes these letters                                                brilliant -> brlliiant
 
-Two words are one typo apart exactly if they share a key: the word with one inner letter as a wildcard (substitution),
-the first letter, the sorted inner letters and the last letter (permutation), or one is the other without a letter.
+Two words are one typo apart exactly if one is the other without a letter, or if they share a key.  One key is the word
+with one inner letter as a wildcard (substitution).  The other is the first letter, the sorted inner letters and the
+last letter (permutation).
 """
 
 from collections import defaultdict

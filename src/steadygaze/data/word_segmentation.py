@@ -56,7 +56,7 @@ AT_ENDINGS = (
     f"(?<=[{HAN}]{SEPARATOR}ん){SEPARATOR}(?=だ{SEPARATOR})",
     f"(?<=ま){SEPARATOR}(?=した|せん|しょう)",
 )
-"""Where the words of ICU, with a separator after each, are joined."""
+"""Positions where the words of ICU, with a separator after each, are joined."""
 
 
 def word_breaks(texts: Sequence[str]) -> Breaks:

@@ -56,7 +56,7 @@ def _pattern() -> str:
     """One token, in Oniguruma's syntax, on lower-case text in NFC.
 
     A token on its own is split as in its text, because no part depends on what follows, except that nothing continues
-    it.  There is no unbounded backtracking: time is linear, and Oniguruma stays below its limit of ten million steps.
+    it.  Backtracking is bounded: time is linear, and Oniguruma stays below its limit of ten million steps.
     """
     space = rf"\s\x1c-\x1f{SEPARATOR}"  # what str.isspace says, and the separator of words
     letter = r"[\p{L}\p{M}\p{N}_]"

@@ -292,7 +292,7 @@ def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> Explai
 
 
 def is_fitted(folder: Path) -> bool:
-    """Whether the folder is a fitted explainer."""
+    """True if the folder is a fitted explainer."""
     return read_object_or_empty(folder / CONFIG).get("kind") == KIND
 
 

@@ -132,7 +132,7 @@ class FitPlan:
     table: str | None = None
     """A file of synonyms."""
     reads_sentences: bool = False
-    """Whether the technique reads the given sentences of texts."""
+    """True if the technique reads the given sentences of texts."""
 
     def vocabulary_for(self, technique: Technique, watcher: Watcher) -> Synonyms | None:
         """Vocabulary data of a technique: synonyms, special tokens only, or None."""

@@ -294,7 +294,7 @@ def check_label_count(texts: int, labels: int) -> None:
 
 
 def is_single_text(data: Any) -> bool:
-    """Whether X is a single text, a tuple (text, question) or an example.  Several texts are a list."""
+    """True if X is a single text, a tuple (text, question) or an example.  Several texts are a list."""
     pair = isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, str) for part in data)
     return isinstance(data, str | Example) or pair
 

@@ -93,7 +93,7 @@ class ModelConfig:
 
     @property
     def reader_accuracy(self) -> float | None:
-        """Accuracy of the independent reader on the selected words; None: there is no reader."""
+        """Accuracy of the independent reader on the selected words; None: no reader."""
         accuracy = self.independent_reader.get("independent-reader-accuracy")
         return accuracy["value"] if isinstance(accuracy, dict) and isinstance(accuracy.get("value"), float) else None
 

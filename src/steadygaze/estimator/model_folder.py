@@ -9,8 +9,8 @@ README.md            a model card
 
 The hashes count the training texts among audited or evaluated texts.  A hash is BLAKE2b of the normalized text (NFKC,
 folded case, single spaces), keyed with the fingerprint of the training data.  Texts for validation count as training
-texts, because they select the epoch.  Whoever has the folder and a text can test whether it was used in training; a
-folder without the file is complete.
+texts, because they select the epoch.  With the folder, anyone can test whether a known text was used in training.
+A folder without the file is complete.
 """
 
 import dataclasses

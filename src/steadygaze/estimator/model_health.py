@@ -73,7 +73,7 @@ def _unlearned(
 
 
 def loss_stalled(epoch: Mapping[str, Any], history: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the training loss of the stage of this epoch hardly changed."""
+    """True if the training loss of the stage of this epoch hardly changed."""
     terms = [record.get("terms") for record in history if record.get("stage") == epoch.get("stage")]
     losses = [loss for values in terms if isinstance(values, Mapping) and _is_number(loss := values.get("task"))]
     if len(losses) < 2:

@@ -145,8 +145,8 @@ def train(
 ) -> TextClassifier:
     """Fit and save.  An interrupted run can be resumed with resume=True, with the same result to the byte.
 
-    `measure_test`: measure the finished model on the split `test`; its scores are saved with it.
-    `replace` discards an interrupted run that is not resumed, and with `resume` a model of another training.
+    `measure_test`: measure the finished model on the split `test`; its scores are saved with it.  With `replace`, an
+    interrupted run that is not resumed is discarded; with `resume` as well, also a model of another training.
     """
     (model,) = train_many([ModelTraining(clf, out, reference)], corpus, resume, teacher_cache, replace, measure_test)
     assert model is not None  # one model that diverges is an error

@@ -48,7 +48,7 @@ FEW = 600
 """Below this number of texts, FEW_SETTINGS apply too; with 1,000 texts they lower macro-F1."""
 FEW_SETTINGS: Mapping[str, Mapping[str, Any]] = {"architecture": {"hidden": 64}, "training": {"batch_size": 8}}
 NAMES = frozenset(name for part in (SETTINGS, FEW_SETTINGS) for values in part.values() for name in values)
-"""Of these settings; a saved model has explicit values of them, so that a loaded one repeats its training."""
+"""Names of these settings.  A saved model has explicit values of them, so that a loaded one repeats its training."""
 NEAR = 0.1
 """Macro-F1 above a guess that counts as near it."""
 TOO_FEW_TO_SELECT = "the validation texts are too few to select an epoch"
@@ -121,7 +121,7 @@ def announce(config: TrainConfig, train: Split, watcher: Watcher) -> None:
 
 
 def advice(config: TrainConfig, validation: Split, score: float, classes: int, stalled: bool = False) -> str | None:
-    """What to change if macro-F1 is near that of a guess; else None.  `stalled`: the training loss hardly changed."""
+    """Advice if macro-F1 is near that of a guess; else None.  `stalled`: the training loss hardly changed."""
     if len(validation.texts) < LEAST // 10:  # too few for a score
         return None
     _, counts = np.unique(np.asarray(validation.labels), return_counts=True)

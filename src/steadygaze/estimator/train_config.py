@@ -69,7 +69,7 @@ class TrainConfig:
     chosen: frozenset[str] = frozenset()
     """Names of the settings that the user set."""
     default_vectors: bool = False
-    """Whether the vectors are those of an installed package that the user did not name."""
+    """True if the vectors are those of an installed package that the user did not name."""
 
 
 def train_config(parameters: Mapping[str, Any]) -> TrainConfig:

@@ -45,7 +45,7 @@ class Captum(VectorExplainer):
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `attribute`: n_samples, n_steps …"""
     output: Output = "probability"
-    """What the words explain: the probability or the logit of the class."""
+    """The explained output: the probability or the logit of the class."""
 
     def __post_init__(self) -> None:
         kind, base = self._kind, _captum().Attribution

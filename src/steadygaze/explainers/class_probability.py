@@ -23,7 +23,7 @@ from steadygaze.models.inference import Model, inference
 from steadygaze.perturbations.word_removal import remove_words, take_rows, trim_padding
 
 Output = Literal["probability", "logit"]
-"""What an explainer attributes to the words: the probability or the logit of a class."""
+"""The explained output: the probability or the logit of a class."""
 MIN_LENGTH_RATIO = 0.75
 """Smallest length of a text relative to the longest text of its forward pass; limits padding."""
 

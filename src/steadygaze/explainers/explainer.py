@@ -37,7 +37,7 @@ class SelectionPredictions:
     gold: Tensor | None = None  # (B,) labels, if these and not the prediction are to be recovered
     agreement: Tensor | None = None  # (B,) share of random selections from which the own network predicts the same
     exempt: bool = False
-    """Whether a text has no gap if any selection gives the same prediction."""
+    """True if a text has no gap if any selection gives the same prediction."""
 
     def measures(self, predicted: Tensor, black_box: Tensor | None = None) -> dict[str, Tensor]:
         """One number per input, by measure name.
@@ -122,21 +122,21 @@ class Explainer(ABC):
     """
 
     class_specific: ClassVar[bool] = True
-    """Whether the weights depend on the explained class."""
+    """True if the weights depend on the explained class."""
     requires: ClassVar[frozenset[Capability]] = frozenset()
     """Capabilities that the model must have."""
     excludes: ClassVar[frozenset[Capability]] = frozenset()
     """Capabilities that the model must not have."""
     deletes_words: ClassVar[bool] = False
-    """Whether it weighs a word by deleting it, as audits do: such agreement is not counted in its favor."""
+    """True if it weighs a word by deleting it, as audits do: such agreement is not counted in its favor."""
     forward_passes: ClassVar[int] = 1
     """Approximate forward passes per text: audits use fewer texts for an expensive explainer."""
     selects_words: bool = False
-    """Whether the words with nonzero weight are a selection."""
+    """True if the words with nonzero weight are a selection."""
 
     @property
     def unit(self) -> Unit:
-        """What a weight measures; unless it is a change of an output, a share of all weight is drawn."""
+        """The quantity that a weight measures; unless it is a change of an output, a share of all weight is drawn."""
         return "selection" if self.selects_words else "relative"
 
     @abstractmethod

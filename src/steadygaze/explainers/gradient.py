@@ -142,7 +142,7 @@ class GradientExplainer(VectorExplainer):
     """Points at which the gradient is computed."""
 
     output: Output = "probability"
-    """What the words explain: the probability or the logit of the class."""
+    """The explained output: the probability or the logit of the class."""
 
     def groups(self, batch: Batch) -> Iterator[Tensor]:
         """Texts of similar length; of equal length if a text has several points and almost fills a forward pass."""

@@ -9,7 +9,7 @@ Ribeiro, Singh & Guestrin, "Why Should I Trust You?", KDD 2016 (arXiv:1602.04938
     p  probability of the explained class              α  `ridge`
 
 The number of kept words is uniform between 0 and n, as in the paper; w and α are those of its authors' package.  Unlike
-the paper, every word gets a weight: there is no feature selection.  Unlike Captum's `Lime`, which handles one text and
+the paper, every word gets a weight, without feature selection.  Unlike Captum's `Lime`, which handles one text and
 one z at a time, all texts are solved at once, with the same result.
 
 Subsets: k of n words are kept with probability π(k), uniform over the subsets of that size.

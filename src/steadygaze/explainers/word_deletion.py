@@ -35,7 +35,7 @@ class WordDeletion(Explainer):
     max_units: Annotated[int, Field(ge=1)] = MAX_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""
     output: Output = "probability"
-    """What the words explain: the probability or the logit of the class."""
+    """The explained output: the probability or the logit of the class."""
 
     @property
     def unit(self) -> Unit:

@@ -126,8 +126,8 @@ class FittedImageSelector(FittedImageMethod):
     def measured(self, box: ImageBlackBox, images: Images) -> dict[str, Tensor]:
         """Measures of the selections, by name: (N,) each.
 
-        They are agreement of the black box on the selected and the unselected patches, fidelity of the approximator,
-        loss of the mask probe in nats, accuracy of the independent reader, and the predicted class.
+        Agreement of the black box on the selected and on the unselected patches.  Fidelity of the approximator.  Loss
+        of the mask probe in nats.  Accuracy of the independent reader.  The predicted class.
         """
         probs = self.predict(box, images)
         mask, agreement = self.agreement(box, images, probs, self.scores(images, probs))

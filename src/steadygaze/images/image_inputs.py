@@ -124,9 +124,9 @@ WANTED = "images must be arrays of shape (N, H, W), or (N, H, W, C) with 1 to 4 
 class Images:
     pixels: Tensor  # (N,C,H,W) float, between 0 and 1
     flat: bool = True
-    """Whether the user's images have no channel axis."""
+    """True if the user's images have no channel axis."""
     whole: bool = True
-    """Whether the user's images have whole numbers from 0 to 255."""
+    """True if the user's images have whole numbers from 0 to 255."""
 
     def __len__(self) -> int:
         return len(self.pixels)

@@ -58,7 +58,7 @@ class PatchRequest:
 
 class PatchExplainer(ABC):
     fills: ClassVar[bool] = False
-    """Whether it queries the black box for images with filled patches."""
+    """True if it queries the black box for images with filled patches."""
 
     @abstractmethod
     def weigh(self, request: PatchRequest) -> Tensor:

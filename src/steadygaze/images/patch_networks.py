@@ -150,7 +150,7 @@ class PatchConfig:
     fill: Literal["zero", "mean", "gray"] = "mean"
     """Fill of unselected patches: black, the mean image, or one half."""
     reader: bool = False
-    """Whether an independent reader is trained too; from random pixels it seldom recovers more than from none."""
+    """True if an independent reader is trained too; from random pixels it seldom recovers more than from none."""
 
     def units(self, shape: Shape) -> int:
         _, height, width = shape

@@ -105,7 +105,7 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
 def selects(model: Model) -> TypeGuard[Any]:
-    """Whether the model selects a rationale; it then has the attributes of a `Rationalizer`."""
+    """True if the model selects a rationale; it then has the attributes of a `Rationalizer`."""
     return "selection" in model.capabilities
 
 

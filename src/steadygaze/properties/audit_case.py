@@ -115,7 +115,7 @@ class AuditCase:
         return self.explainers[name].forward_passes >= EXPENSIVE
 
     def is_sampled(self, name: str, measure: str) -> bool:
-        """Whether a measure that decides a verdict is computed for a sample of the texts."""
+        """True if a measure that decides a verdict is computed for a sample of the texts."""
         probe = self.probes.get(MeasureKey.parse(measure).probe)
         return self.is_expensive(name) or (probe is not None and probe.expensive)
 
@@ -304,7 +304,7 @@ class Finding:
         return MeasureKey.parse(self.measure)
 
     def __eq__(self, other: object) -> bool:
-        """Whether all fields are equal; tensors by their values, and NaN counts as equal to NaN."""
+        """True if all fields are equal; tensors by their values, and NaN counts as equal to NaN."""
         if not isinstance(other, Finding):
             return NotImplemented
         return all(_is_same(getattr(self, item.name), getattr(other, item.name)) for item in fields(self))

@@ -67,7 +67,7 @@ class AuditCommands:
 def complete_commands(report: Report, settings: Mapping[str, Any]) -> list[str]:
     """The commands in the advice that run as they are, in the working folder; none if a file is elsewhere.
 
-    Of commands that differ only in the number of texts, the one with the most texts replaces the others.
+    If commands differ only in the number of texts, the one with the most texts replaces the others.
     """
     paths = [str(settings[name]) for name in ("model", "data")]
     if not all(Path(path).exists() for path in paths if path.startswith(".")):

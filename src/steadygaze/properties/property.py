@@ -38,11 +38,11 @@ class Check:
     rows: tuple[str, ...] = ()
     """Names of its rows, for audits of chosen measures.  Empty: such audits run all checks."""
     always: bool = False
-    """Whether an audit of chosen measures runs it, whichever they are."""
+    """True if an audit of chosen measures runs it, whichever they are."""
     thorough: bool = False
-    """Whether only a thorough audit runs it."""
+    """True if only a thorough audit runs it."""
     counts_empty: bool = False
-    """Whether texts with an empty selection count."""
+    """True if texts with an empty selection count."""
 
 
 OTHER_EXPLAINER = Advice()
@@ -62,11 +62,11 @@ class Threshold:
     {noun}: attention, selection, weight.
     """
     needs_drop: bool = False
-    """Whether a no needs a model whose prediction depends on the words."""
+    """True if a no needs a model whose prediction depends on the words."""
     remark: NoteCode | None = None
     """A note of the row with this code ends the sentence."""
     advice: Advice = OTHER_EXPLAINER
-    """What to try after a no."""
+    """The advice after a no."""
 
     def decide(self, row: Row) -> Answer:
         """The answer of one row.
@@ -89,7 +89,7 @@ class Threshold:
         return "yes" if high <= self.good else "no" if low >= self.bad else "undecided"
 
     def is_out_of_reach(self, largest_drop: Row | None) -> bool:
-        """Whether no explanation of this model reaches the threshold of yes.
+        """True if no explanation of this model reaches the threshold of yes.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class Property:
         measures : tuple of Measure, default=()
             Their measures.
         **thresholds
-            `Threshold` of a row by its name; `**{"name/probe": …}` if the name is no identifier.
+            `Threshold` of a row by its name; `**{"name/probe": …}` if the name is not an identifier.
 
         Returns
         -------

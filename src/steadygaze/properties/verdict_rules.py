@@ -8,16 +8,16 @@
 
 A collapse can only lead to a no: its absence is not evidence of stability.
 
-The tests of faithfulness need a prediction that depends on the words.  The probabilities of a model that is close to
-constant change little whatever is erased, so that no explanation reaches the threshold of yes.  A low score is then
-not evidence against the explanation.  It is undecided if the largest drop of any erasure is below REACH times the
-threshold of yes, with its whole interval.  The factor allows for sizes: the best words lower the probability by the
-largest drop at some of the erased sizes only, and the score is the mean over all sizes.
+The tests of faithfulness need a prediction that depends on the words.  If a model is close to constant, no erasure
+changes its probabilities much, and no explanation reaches the threshold of yes.  A low score is then not evidence
+against the explanation.  It is undecided if the largest drop of any erasure is below REACH times the threshold of yes,
+with its whole interval.  The factor allows for sizes: the score is the mean over all sizes.  The best words lower the
+probability by the largest drop at some of the erased sizes only.
 
 Advice: what would decide an undecided verdict, and what to try after a no.  The width of an interval falls with the
 square root of the number of texts.  A score decides with n (h / d)² texts: d is its distance from the threshold, and h
 the part of its interval towards the threshold.  A score between both thresholds decides with no number of texts.
-Only some of the texts that an audit reads have a score, or count for a class: the advised number of texts divides by
+Only some of the texts that an audit reads have a score, or count for a class.  The advised number of texts divides by
 the lower end of the interval of their share.  Advice that the data cannot meet is not given; it names the number of
 texts that would be needed instead.
 """
@@ -77,18 +77,18 @@ class AdviceContext:
     sampled: frozenset[str] = frozenset()
     """The measures that read a sample of the texts."""
     trained: bool = True
-    """Whether steadygaze has trained the model, so that options of `train` apply."""
+    """True if steadygaze has trained the model, so that options of `train` apply."""
     encoder: str = ""
     technique: str = ""
     """Encoder and technique of a model that steadygaze has trained; empty: unknown."""
     has_groups: bool = False
-    """Whether the model has synonym groups."""
+    """True if the model has synonym groups."""
     mitigation: str = ""
     """Mitigation of a fitted explainer; empty: unknown, or not fitted."""
     has_pairs: bool = False
-    """Whether the inputs are pairs of texts; only words of the first text are erased."""
+    """True if the inputs are pairs of texts; only words of the first text are erased."""
     has_learned: bool = True
-    """Whether the model is not known to be no better than a guess."""
+    """False for a model that is known to only guess."""
     commands: AuditCommands = field(default_factory=AuditCommands)
 
     def read(self, measure: str, audited: int) -> int:
@@ -106,7 +106,7 @@ UNKNOWN = AdviceContext()
 
 
 def advise_after_no(measure: str, explainer: str, context: AdviceContext = UNKNOWN) -> Advice:
-    """What to try if this measure leads to a no for this explainer.
+    """The advice if this measure leads to a no for this explainer.
 
     >>> advise_after_no("kendall/randomized", "attention").command[-2:]
     ('--explainer', 'integrated-gradients')
@@ -134,12 +134,12 @@ def _other_explainer(explainer: str, context: AdviceContext) -> str | None:
 
 
 def _has_mitigation(explainer: str, context: AdviceContext) -> bool:
-    """Whether the explainer was fitted with the mitigation, or cannot be."""
+    """True if the explainer was fitted with the mitigation, or cannot be."""
     return context.mitigation == MITIGATION or MITIGATION not in getattr(METHODS[explainer], "mitigations", ())
 
 
 def _has_technique(options: Sequence[str], context: AdviceContext) -> bool:
-    """Whether the model was trained with these options already."""
+    """True if the model was trained with these options already."""
     return list(options) == ["--technique", context.technique]
 
 
@@ -150,7 +150,7 @@ def advice_of(measure: str) -> Advice:
 
 
 def _training(advice: Advice, explainer: str, context: AdviceContext) -> Advice:
-    """What to train against this problem; no options if another explainer is better advice."""
+    """The training against this problem; no options if another explainer is better advice."""
     if explainer == RATIONALE:
         technique = "fresh" if advice.kind == AdviceKind.MITIGATION else "a2r"
         return Advice(AdviceKind.OTHER_RATIONALIZER, options=("--technique", technique))
@@ -189,7 +189,7 @@ def _after_constant_model(context: AdviceContext) -> Advice:
 
 
 def _after_unlearned_model(context: AdviceContext) -> Advice:
-    """For a model that is no better than a guess: neither another explainer nor more texts help."""
+    """Advice for a model that only guesses: neither another explainer nor more texts help."""
     return Advice(AdviceKind.IMPROVE_MODEL) if context.trained else _after_constant_model(context)
 
 

@@ -62,7 +62,7 @@ def meaning(report: Report, verdict: Verdict, collapsed: bool, noun: str, rows: 
         answer = "incomplete" if "incomplete" in meanings else answer
     names = [condition_name(row.key.probe) for row in doubtful]  # short: all answers fit one screen
     listed = f" ({', '.join(names)})" if names else ""
-    # A report may come from elsewhere: its text is no format string.
+    # A report may come from elsewhere: its text is not a format string.
     return meanings.get(answer, "").replace("{noun}", noun).replace("{conditions}", listed)
 
 
@@ -71,7 +71,7 @@ def _rated(verdict: Verdict, rows: Sequence[Row]) -> list[Row]:
 
 
 def _is_yes(verdict: Verdict, row: Row) -> bool:
-    """Whether the whole interval lies within the threshold of yes."""
+    """True if the whole interval lies within the threshold of yes."""
     good, bad = verdict.thresholds[row.measure]
     low, high = row.interval or (row.value, row.value)
     return low >= good if good > bad else high <= good
@@ -332,7 +332,7 @@ def _axes(report: Report, verdict: Verdict) -> list[tuple[DecidingRow, Axis | No
 
 
 def _is_collapsed(report: Report) -> bool:
-    """Whether the weights that the verdicts rate do not depend on the text."""
+    """True if the weights that the verdicts rate do not depend on the text."""
     row = report.find(COLLAPSED)
     return row is not None and row.value > 0
 

@@ -93,7 +93,7 @@ def _f1_sentence(standing: TechniqueResult) -> list[str]:
 
 
 def _has_lower_f1(standing: TechniqueResult) -> bool:
-    """Whether macro-F1 is below the baseline's, by the interval over seeds."""
+    """True if macro-F1 is below the baseline's, by the interval over seeds."""
     gap = standing.entries[F1].against if F1 in standing.entries else None
     return gap is not None and gap.interval is not None and gap.interval[1] < 0
 
@@ -117,7 +117,7 @@ GROUPS = {
 
 
 def summary_paragraph(comparison: Comparison) -> str:
-    """What was compared, and which techniques have which answer."""
+    """The compared techniques, by their answers."""
     names: dict[str, list[str]] = {}
     for standing in comparison.standings:
         names.setdefault(card(comparison, standing).answer, []).append(standing.technique)

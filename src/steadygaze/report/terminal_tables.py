@@ -189,7 +189,7 @@ MARK_COLORS: dict[Mark, str] = {"better": "green", "worse": "red", "differs": ""
 class ComparisonTable:
     comparison: Comparison
     with_health: bool = True
-    """Whether the table starts with the known-bad states of the models."""
+    """True if the table starts with the known-bad states of the models."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         yield from self.comparison.health.lines if self.with_health else ()

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 FEW_TEXTS = "which may not help with fewer than about 4,000 training texts"
-"""Of random pretraining, as docs/results/shortcuts.md says; attention was measured on IMDB alone, which has more."""
+"""A caveat of random pretraining (docs/results/shortcuts.md).  Attention was measured on IMDB alone, which has more."""
 
 
 class AdviceKind(StrEnum):
@@ -46,7 +46,7 @@ class Advice:
     kind: AdviceKind = AdviceKind.OTHER_EXPLAINER
     """What to do."""
     goal: str = ""
-    """What the options of `train` are for: 'a technique against shortcuts'."""
+    """The purpose of the options of `train`: 'a technique against shortcuts'."""
     options: tuple[str, ...] = ()
     """Options of `train`."""
     numbers: Mapping[str, Any] = field(default_factory=dict)

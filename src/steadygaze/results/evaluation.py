@@ -120,8 +120,8 @@ class Evaluation(JsonResult):
     reliability: tuple[ReliabilityBin, ...] = ()
     """The reliability diagram: bins of confidence that have texts, in ascending order.
 
-    Of one output of a multi-label model, the predicted class is whether the label applies.  A regression model predicts
-    no class and has no bins."""
+    For one output of a multi-label model, the predicted class is whether the label applies.  A regression model
+    predicts no class and has no bins."""
     health: Health = HEALTHY
     """Known-bad states of the model."""
 
@@ -283,7 +283,7 @@ def written_labels(labels: Sequence[Any], codes: Sequence[int], classes: Sequenc
 
 
 def is_at_chance(confusion: Any, accuracy: Interval | None, macro_f1: Interval | None) -> bool:
-    """Whether neither interval lies above its chance level: the share of the most frequent label, and 1 / classes.
+    """True if neither interval lies above its chance level: the share of the most frequent label, and 1 / classes.
 
     Labels that are drawn at random, with the frequencies of the classes, have a macro-F1 of 1 / classes.
 

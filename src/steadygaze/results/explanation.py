@@ -103,15 +103,16 @@ class Explanation:
     """Accuracy of an independent reader that predicts the class from the selected words, over held-out texts.
     Low values mean that the selection leaks the label.  None: not known."""
     arbitrary_selections: tuple[int, int] | None = None
-    """Held-out texts with the predicted class whose selection is arbitrary, and all of them.  A selection is arbitrary
-    if nearly any selection of the text gives this class, and an independent reader does not recover the class from the
-    selected words.  None: none, or not known."""
+    """Numbers of held-out texts with the predicted class: those whose selection is arbitrary, and all of them.
+
+    A selection is arbitrary if nearly any selection of the text gives this class, and an independent reader does not
+    recover the class from the selected words.  None: none, or not known."""
     true_label: Label | None = None
     """The label in the data, if known.  The prediction is wrong if `label` differs from it."""
     value: float | None = None
     """The prediction of a regression model; its `label` is the name of the output."""
     unit: Unit = "relative"
-    """What a weight measures; results/shade.py defines the units and their shades."""
+    """The quantity that a weight measures; results/shade.py defines the units and their shades."""
     health: Health = HEALTHY
     """Known-bad states of the model or of the fitted explainer: the weights may then be no reasons."""
 
@@ -202,7 +203,7 @@ class Explanation:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the true label is known and not the predicted one."""
+        """True if the true label is known and not the predicted one."""
         return self.true_label is not None and self.true_label != self.label
 
     @property

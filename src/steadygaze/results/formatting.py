@@ -67,7 +67,7 @@ def condition_name(condition: str) -> str:
 
 
 def audit_subject(facts: Mapping[str, str]) -> str:
-    """What was audited, as one line; empty if too little is known.
+    """The audited model, explainer and texts, as one line; empty if too little is known.
 
     >>> audit_subject({"model": "m", "explanation": "attention", "texts": "100 of 400 texts, drawn with seed 0"})
     'Explanation: attention · Model: m · 100 of 400 texts, drawn with seed 0'

@@ -40,7 +40,7 @@ class ProblemKind(StrEnum):
 
 
 UNLEARNED = frozenset({ProblemKind.NON_FINITE, ProblemKind.CONSTANT_LABEL, ProblemKind.NOT_LEARNED})
-"""States of a model that is no better than a guess."""
+"""States of a model that only guesses."""
 OTHERS = 5
 """Fewest texts of other labels that a constant prediction misses: a model with a recall of 0.5 misses five by chance in
 3 % of the cases."""
@@ -76,7 +76,7 @@ class HealthProblem:
 
     kind: ProblemKind
     subject: str = MODEL
-    """What is in this state: the model, one of several, or an explainer."""
+    """The subject of this state: the model, one of several, or an explainer."""
     label: Label | None = None
     """The constant label."""
     value: float | None = None
@@ -128,12 +128,12 @@ class Health:
 
     @property
     def ok(self) -> bool:
-        """Whether no known-bad state was found."""
+        """True if no known-bad state was found."""
         return not self.problems
 
     @property
     def has_learned(self) -> bool:
-        """Whether no state says that the predictions are no better than a guess."""
+        """True if no state says that the model only guesses."""
         return UNLEARNED.isdisjoint(problem.kind for problem in self)
 
     @property

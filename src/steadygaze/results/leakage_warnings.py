@@ -113,7 +113,7 @@ class ArbitraryClass:
     n: int
     """Texts with this predicted class."""
     is_frequent: bool
-    """Whether the 95 % interval of their share lies above MARGIN, on at least MIN_TEXTS texts."""
+    """True if the 95 % interval of their share lies above MARGIN, on at least MIN_TEXTS texts."""
 
 
 def arbitrary_classes(rows: Iterable[Row]) -> tuple[ArbitraryClass, ...]:
@@ -144,7 +144,7 @@ def _arbitrary_warning(classes: Iterable[ArbitraryClass], network: Network) -> l
 
 
 def _random_warning(by_name: Mapping[str, Row]) -> list[Note]:
-    """A warning about a rationalizer whose selections are no better than random words."""
+    """A warning about a rationalizer whose selections do not beat random words."""
     reader, random = by_name.get(READER), by_name.get(RANDOM_WORDS)
     if not reader or not random or reader.n < MIN_TEXTS or reader.value > min(random.value, 1 - MARGIN):
         return []

@@ -224,7 +224,7 @@ SENTENCES: dict[Answer, str] = {
 
 
 def summary_paragraph(report: Report) -> str:
-    """What was audited, the answers, the accuracy, the gate, and what follows; empty without verdicts."""
+    """The audited model, the answers, the accuracy, the gate, and the advice; empty without verdicts."""
     if not report.verdicts:
         return ""
     sentences = [_subject(report), *_answers(report)]
@@ -237,7 +237,7 @@ def summary_paragraph(report: Report) -> str:
 
 
 def _generated(report: Report) -> str:
-    """That the rationales of a generated corpus are not human; empty if there are none."""
+    """A caveat for the rationales of a generated corpus, which are not human; empty if there are none."""
     row, corpus = report.find("average-precision/above-random"), report.facts.get("corpus", "")
     if row is None or not row.n or not corpus.startswith("planted-"):
         return ""

@@ -181,7 +181,7 @@ class Report(SavedResult):
         Returns
         -------
         str
-            The name itself, if there is no plain one.
+            The name itself, if it has no plain one.
         """
         return next((item.labels[measure] for item in self.properties if measure in item.labels), measure)
 

@@ -33,7 +33,7 @@ class ReproducedValue:
     """95 % bootstrap interval over seeds and texts."""
     seeds: int = 0
     note: str = ""
-    """Why there is no value."""
+    """The reason for a missing value."""
 
     @property
     def paper_text(self) -> str:

@@ -99,7 +99,7 @@ class Row:
     """Why the score is not applicable; None: it is."""
 
     def __eq__(self, other: object) -> bool:
-        """Whether all fields are equal.  Rows without a value can be equal: NaN counts as equal to NaN.
+        """True if all fields are equal.  Rows without a value can be equal: NaN counts as equal to NaN.
 
         >>> Row("accuracy", float("nan"), 0) == Row("accuracy", float("nan"), 0)
         True
@@ -216,7 +216,7 @@ class Fact:
     low: float
     high: float
     direction: Better = "neither"
-    """Neither: the better direction depends on the perturbation, or there is none."""
+    """The better direction.  Neither: it depends on the perturbation, or does not exist."""
     citation: str = ""
     scale: str = ""
     """How to read the number; empty: no explanation needed."""
@@ -259,7 +259,7 @@ class Verdict:
     thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Measure -> thresholds of yes and of no.  The first is smaller if lower values are better."""
     advice: tuple[Advice, ...] = ()
-    """What would decide an undecided verdict, or what to try after a no."""
+    """How to decide an undecided verdict, or what to try after a no."""
     caveats: tuple[Caveat, ...] = ()
     """The caveats of its rows."""
 

@@ -39,7 +39,7 @@ class SentencePrediction:
     text_label: Label
     """Predicted from the whole text."""
     selected: bool = False
-    """Whether a rationalizer selects the sentence."""
+    """True if a rationalizer selects the sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ClassSentences:
     several: int
     """Texts of two or more sentences."""
     every_sentence: int
-    """Those of them of which every sentence alone gives the class: any selection would give it."""
+    """Those whose every single sentence gives the class: any selection would give it."""
     counter_sentences: tuple[CounterSentence, ...] = ()
     """The sentences that give another class with the highest probability, with the texts that they change."""
 

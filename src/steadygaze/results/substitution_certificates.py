@@ -42,9 +42,9 @@ class SubstitutionCertificate:
     """The label that the model itself predicts."""
     method: Method
     certified: bool
-    """Whether no rewrite can change the label; with the method "sampling", that of the smoothed model."""
+    """True if no rewrite can change the label; with the method "sampling", that of the smoothed model."""
     top_k_certified: bool | None
-    """Whether no rewrite can change the set of top-k words.  None: the model has no word weights.
+    """True if no rewrite can change the set of top-k words.  None: the model has no word weights.
     False also if rewrites differ in their number of words."""
     positions: int
     """Words with alternatives in the table."""
@@ -74,13 +74,13 @@ class SubstitutionCertificate:
 
     @property
     def model_certified(self) -> bool | None:
-        """Whether no rewrite changes `model_label`; None: not known, as for all texts that are sampled."""
+        """True if no rewrite changes `model_label`; None: not known, as for all texts that are sampled."""
         if self.counterexample is not None:
             return False
         return True if self.method == "exact" and self.certified else None
 
     def is_vacuous(self, k: int | None = None) -> bool:
-        """Whether the claim holds for any model: no word has an alternative.  `k`: or at most k words, for top-k."""
+        """True if the claim holds for any model: no word has an alternative.  `k`: or at most k words, for top-k."""
         return not self.positions or (k is not None and self.words is not None and self.words <= k)
 
     def line(self) -> str:
@@ -158,8 +158,9 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
     def summary(self) -> dict[str, Any]:
         """Counts, shares and means over all texts.
 
-        A certificate is vacuous if it holds for any model: of texts without a word that has an alternative, and of the
-        top-k words of texts with at most k words.  Shares `_not_vacuous` are over the other texts.
+        A certificate is vacuous if it holds for any model.  Certificates of texts without a word that has an
+        alternative are vacuous, and those of the top-k words of texts with at most k words.  Shares `_not_vacuous` are
+        over the other texts.
 
         Returns
         -------

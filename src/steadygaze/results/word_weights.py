@@ -104,7 +104,7 @@ class WordWeights(SavedResult):
     left_out: Mapping[str, float] = field(default_factory=dict)
     """Explainer -> the share of all weight of function words and punctuation; empty: they are listed."""
     remarks: tuple[str, ...] = ()
-    """What limits the meaning of the weights: no word matters much, or only the first text of a pair has weights."""
+    """Limits of the meaning of the weights: no word matters much, or only the first text of a pair has weights."""
 
     def __iter__(self) -> Iterator[WordWeight]:
         return iter(self.weights)
@@ -302,7 +302,7 @@ def _weights(explanation: Explanation) -> list[tuple[str, float]]:
 
 
 def is_function_word(word: str) -> bool:
-    """Whether a word is left out: punctuation, an English function word, or a contraction of such words.
+    """True if a word is left out: punctuation, an English function word, or a contraction of such words.
 
     >>> [word for word in ("The", "...", "not", "too", "film", "of", "5", "😀") if is_function_word(word)]
     ['The', '...', 'of']

@@ -174,7 +174,7 @@ class Models:
                 timer.cancel()
             for future in futures:  # if one fails, the others are not computed
                 if not future.cancel() and not future.cancelled():
-                    future.exception()  # asyncio prints errors that nobody has asked for
+                    future.exception()  # asyncio prints errors that no caller has read
 
     async def explain(self, body: ExplainBody | ShiftRequest | Choice, inputs: Sequence[Any]) -> list[Explanation]:
         model = self.find(body.model)

@@ -4,8 +4,8 @@ One thread calls the model.  While it works, requests wait in queues, one for ea
 all requests of the oldest kind, up to a limit.  A single request therefore never waits for others to arrive.
 
 After a batch, its clients often send their next requests within milliseconds.  If the batch had several items, the
-thread waits for as many items as before, at most LINGER of the time of that batch and LONGEST_LINGER seconds: larger
-batches cost less per item.
+thread waits for as many items as before, because larger batches cost less per item.  It waits for at most LINGER of the
+time of that batch, and LONGEST_LINGER seconds.
 
 An item can count as several: a batch cannot be interrupted, and other clients wait for its end.
 """

@@ -1,8 +1,8 @@
 """BoundedProtocol: connections of uvicorn, limited in number, with limits of time and size for the headers.
 
-There are at most MOST_CONNECTIONS, and MOST_OF_ADDRESS of one address.  A further one takes the place of the oldest one
-that waits for a request: of its own address at the second limit, of the address that has most of these at the first
-one.  Half-open connections, also of many addresses, do not keep out others.
+There are at most MOST_CONNECTIONS, and MOST_OF_ADDRESS of one address.  A further one replaces the oldest one that
+waits for a request.  At the second limit, that is one of its own address; at the first limit, one of the address that
+has most of these.  Half-open connections, also of many addresses, do not keep out others.
 
 A client that does not read its answer is closed as well.  So is one that sends many requests before their answers:
 uvicorn would keep all of them in memory.
@@ -23,7 +23,7 @@ MOST_CONNECTIONS = 512
 MOST_OF_ADDRESS = 64
 """Open connections of one address."""
 NUMBERS = count()
-"""Of the connections, in their order: the clock of the loop stands still during a turn."""
+"""Numbers of the connections, in their order: the clock of the loop stops during a turn."""
 HEADER_SECONDS = 15.0
 """Until the headers of a request are complete."""
 STALL_SECONDS = 60.0
@@ -102,7 +102,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._watch_headers()
 
     def _is_accepted(self, transport: asyncio.Transport) -> bool:
-        """Whether there is room for a connection; an idle one may be closed for it."""
+        """True if the limits allow another connection; an idle one may be closed for it."""
         host = (transport.get_extra_info("peername") or ("",))[0]
         connections: Any = self.connections
         idle = [other for other in connections if other._deadline is not None]
@@ -185,7 +185,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._give_up()
 
     def _give_up(self) -> None:
-        """Do not compute what nobody receives."""
+        """Stop the computation: the client has left."""
         cycle: Any = self.cycle
         if cycle is not None and not cycle.response_complete:
             for end in cycle.scope.get(GONE, ()):

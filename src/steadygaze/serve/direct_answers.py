@@ -1,7 +1,7 @@
 """DirectAnswers: the requests of a load, answered without the routing of FastAPI, which costs more than a small model.
 
-A request that is not valid, or that fails, goes on to FastAPI, which answers errors; it raises the same one.  Both call
-the same functions, and the OpenAPI document describes both.
+FastAPI receives the requests that are not valid or that fail, and answers with the error.  Both call the same
+functions, and the OpenAPI document describes both.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

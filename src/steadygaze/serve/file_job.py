@@ -73,7 +73,7 @@ class Tables:
 
 
 def upload_path(folder: Path, name: str) -> Path:
-    """Where an uploaded file is stored: only the suffix of its name is used."""
+    """The path of an uploaded file: only the suffix of its name is used."""
     suffix = Path(name).suffix.lower()
     if suffix not in READERS:
         raise UserError(f"the file name must end with {', '.join(READERS)}; found {suffix or 'no suffix'!r:.20}")

@@ -48,7 +48,7 @@ class TooManyJobs(UserError):
 
 
 class UnknownJob(UserError):
-    """There is no job with this id."""
+    """No job has this id."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Job:
     """Why it failed."""
     created: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     result: Any = None
-    """What the job returns; its files are in the folder."""
+    """The result of the job; its files are in the folder."""
     stop: threading.Event = field(default_factory=threading.Event)
 
     def on_progress(self, activity: str, done: int, total: int) -> None:

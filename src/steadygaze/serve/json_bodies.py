@@ -24,7 +24,7 @@ from steadygaze.core.untrusted_files import limit_memory, reason
 from steadygaze.serve.untrusted_process import run_module
 
 MOST_KEYS = 100
-"""Of one object of a request: each unknown key costs a message."""
+"""Maximum keys of one object of a request: each unknown key costs a message."""
 LARGEST_INLINE = 256 << 10
 """Bytes of a body that is parsed in the thread of the server."""
 MOST_BRACKETS = 2_000
@@ -32,9 +32,9 @@ MOST_BRACKETS = 2_000
 MOST_COMMAS = 10_000
 """Commas of such a body; those of texts count as well."""
 MOST_VALUES = 1_000
-"""Of a larger body: 256 pairs, and names."""
+"""Maximum values of a larger body: 256 pairs, and names."""
 MOST_AUDITED_VALUES = 20_100
-"""Of an audit: 5,000 pairs with labels, and settings."""
+"""Maximum values of an audit: 5,000 pairs with labels, and settings."""
 MOST_MEMORY = 2 << 30
 """Address space of the process."""
 SECONDS = 20
@@ -45,7 +45,7 @@ WRONG, TOO_LARGE = 3, 4
 _readers = ThreadPoolExecutor(2, thread_name_prefix="body")
 """Wait for the processes; further large bodies wait for these."""
 _reading = Lock()
-"""Of the thread that reads what a process returned: the thread of the server waits for one of them only."""
+"""Held while a thread reads the result of a process: the thread of the server waits for one of them only."""
 
 
 async def read_json(body: bytes, most_values: int = MOST_VALUES) -> Any:
@@ -56,7 +56,7 @@ async def read_json(body: bytes, most_values: int = MOST_VALUES) -> Any:
 
 
 def is_small(body: bytes) -> bool:
-    """Whether the thread of the server can parse it within a few milliseconds."""
+    """True if the thread of the server can parse it within a few milliseconds."""
     if len(body) > LARGEST_INLINE or body.count(b",") > MOST_COMMAS:
         return False
     return body.count(b"[") + body.count(b"{") <= MOST_BRACKETS

@@ -176,13 +176,13 @@ class SecurityMiddleware:
 
 
 def _is_ambiguous(scope: Scope) -> bool:
-    """Whether a header that decides about access is repeated: another program may read the first value."""
+    """True if a header that decides about access is repeated: another program may read the first value."""
     names = [name.lower() for name, _ in scope["headers"]]
     return any(names.count(name) > 1 for name in (b"host", b"origin", b"content-type", b"authorization"))
 
 
 def _is_accepted(headers: dict[str, str]) -> bool:
-    """Whether the body has an accepted type; a request without a body needs none."""
+    """True if the body has an accepted type; a request without a body needs none."""
     kind = headers.get("content-type")
     if kind is None and headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
         return True

@@ -121,7 +121,7 @@ class ServedModel:
 
     @property
     def has_certificate(self) -> bool:
-        """Whether changes of its attention weights can be certified."""
+        """True if changes of its attention weights can be certified."""
         return self.adapter.is_classifier and has_extension_points(self.adapter.model)
 
     @cached_property
@@ -148,7 +148,7 @@ class ServedModel:
         return list(self.adapter.explain_function(request)(list(inputs)))
 
     def is_expensive(self, explainer: str | None) -> bool:
-        """Whether an explanation needs many forward passes; None: the default explainer."""
+        """True if an explanation needs many forward passes; None: the default explainer."""
         return EXPLAINERS[explainer or self.explainers[0]].forward_passes >= EXPENSIVE
 
     def check_explainer(self, explainer: str | None) -> None:
@@ -185,14 +185,14 @@ class ServedModel:
         ]
 
     def _has_few_tokens(self, inputs: Sequence[Any]) -> list[bool]:
-        """Whether each text has so few tokens with attention weights that its top words are all of them."""
+        """True if each text has so few tokens with attention weights that its top words are all of them."""
         stored = self.classifier.stored_
         data = stored.data(*read_texts(list(inputs)))
         few: list[bool] = (collate(data, np.arange(len(inputs))).mask.sum(-1) <= CERTIFIED.k).tolist()
         return few
 
     def _covered(self, item: Any, certificate: Any) -> list[str]:
-        """The words of a text with synonyms, all of which the model reads the same as the word."""
+        """The words of a text whose synonyms the model all reads the same as the word."""
         if isinstance(certificate, str):
             return []
         uncovered = {word.lower() for word in certificate["uncovered"]}

@@ -89,7 +89,7 @@ def begin(config: CompareConfig, runtime: StudyRuntime) -> ComparisonJob:
 
 
 def uses_stacks(executor: Executor, device: str) -> bool:
-    """Whether the models of a technique are trained at the same time: in this process, on a GPU."""
+    """True if the models of a technique are trained at the same time: in this process, on a GPU."""
     return isinstance(executor, InProcess) and best_device(device).type == "cuda"
 
 
@@ -144,7 +144,7 @@ def _comparison(job: ComparisonJob, cells: dict[str, list[StudyCell]], command: 
 
 
 def _used_settings(job: ComparisonJob, technique: str) -> dict[str, Any]:
-    """The settings of a trained model, some of which depend on the number of texts; the requested ones without it."""
+    """The settings of a trained model; without one, the requested ones.  Some depend on the number of texts."""
     requested = training_settings(job.config, technique)
     stored = read_object_or_empty(job.folder.cell(technique, job.config.seed) / MODEL / "config.json")
     parts = [part for name in ("architecture", "training", "text") if isinstance(part := stored.get(name), dict)]

@@ -53,7 +53,7 @@ class CompareConfig(CompareOptions, ProbeConfig, DataConfig):
 
     @property
     def compares_seeds(self) -> bool:
-        """Whether the divergence between seeds is measured."""
+        """True if the divergence between seeds is measured."""
         return self.seeds > 1 and (not self.measures or str(BETWEEN) in self.measures)
 
     def explains(self, technique: str) -> str:

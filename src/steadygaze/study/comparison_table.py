@@ -1,7 +1,7 @@
 """The table of a comparison: means, intervals and differences from the baseline, with notes about their meaning.
 
 A difference is significant if its p-value, corrected for all comparisons of the table, is under 0.05 and its interval
-over texts and seeds excludes 0; `seed_statistics.py` explains why both are needed.
+over texts and seeds excludes 0.  Both are needed, as `seed_statistics.py` explains.
 """
 
 import dataclasses
@@ -233,7 +233,7 @@ def _health(technique: str, cells: Sequence[StudyCell]) -> Health:
 
 
 def _at_chance(cell: StudyCell) -> bool | None:
-    """Whether the predictions are not significantly better than chance; None: unknown."""
+    """True if the predictions are not significantly better than chance; None: unknown."""
     rows = [cell.report.find(measure) for measure in ("accuracy", "macro-f1")]
     if cell.report.evaluation is None or None in rows:
         return None

@@ -25,7 +25,7 @@ NO_NUMBER = "-"
 
 @settings
 class Counterpart:
-    """What stands for a label of the paper."""
+    """Our counterpart of a label of the paper."""
 
     name: str = ""
     """Our name; empty if `absent` says why there is none, or for a variant."""
@@ -65,7 +65,7 @@ class PublishedTable:
     url: str
     labels: Labels
     claim: str = ""
-    """What the paper concludes from it."""
+    """The conclusion of the paper."""
     defaults: dict[str, str] = Field(default_factory=dict)
     """Axis -> label of every row and column that names none."""
     columns: tuple[str, ...] = ()

@@ -15,8 +15,8 @@ seeds; a test over seeds needs six of them to reach 0.05 at all (2 / 2^6).  It i
 interval of the difference covers both.  A difference is significant (`comparison_table.py`) if the corrected p is small
 *and* the interval excludes 0.
 
-A simulation with equal techniques, 300 texts and a seed effect of a tenth of the variation between texts gives these
-error rates at 5 %, with 3 seeds: 45 % for p alone, 16 % for the plain bootstrap interval, 2 % for the stretched one.
+Error rates at 5 % come from a simulation with equal techniques, 3 seeds, 300 texts, and a seed effect of a tenth of the
+variation between texts.  They are 45 % for p alone, 16 % for the plain bootstrap interval, 2 % for the stretched one.
 The last stays below 6 % for 2 to 10 seeds and larger seed effects.  One seed compares two models only.
 studies/interval_coverage measures how often the intervals of means and of macro-F1 contain the true value.
 
@@ -44,7 +44,7 @@ from steadygaze.results.intervals import (
 
 Name = TypeVar("Name", bound=Hashable)
 Outcomes = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Of one model: the label and the predicted class of each text, as indices.  (N,), (N,)"""
+"""The label and one model's predicted class of each text, as indices.  (N,), (N,)"""
 
 SIGN_FLIPS = 9_999
 """Resamples of a sign-flip test: the smallest p is 1 / 10,000."""

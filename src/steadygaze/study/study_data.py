@@ -30,7 +30,7 @@ from steadygaze.study.tune_config import TuneConfig
 
 OnCorpus = Callable[[Corpus], None]
 KEPT_OUT = 5
-"""One text in so many of every class is held out if there is no split to audit."""
+"""One text in so many of every class is held out if no split is left to audit."""
 MODEL_FILES = (".safetensors", ".json", ".txt", ".model")
 """Files of a transformer: weights, configuration, tokenizer."""
 HELD_OUT = "held-out"

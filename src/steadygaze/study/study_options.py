@@ -84,7 +84,7 @@ class TuneOptions(StudyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceOptions:
-    """What a run of a published table may choose; the rest is in the table."""
+    """The choices of a run of a published table; the rest is in the table."""
 
     only: Annotated[
         tuple[str, ...],

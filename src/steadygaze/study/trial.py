@@ -57,7 +57,7 @@ class TrialResult:
 
 @dataclass(frozen=True)
 class TuneJob:
-    """What every trial needs; workers receive a copy."""
+    """The inputs of every trial; workers receive a copy."""
 
     config: TuneConfig
     corpus: Corpus

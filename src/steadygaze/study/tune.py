@@ -2,7 +2,7 @@
 
 Trials are proposed in rounds of `parallel`.  The proposals of a round depend on the seed of the search and on the
 results of earlier rounds, never on the order in which trials end.  The records of the trials therefore determine the
-state of the sampler: a search that is killed and resumed continues as if it had not been, with any number of workers.
+state of the sampler.  A search that is killed and resumed continues as if it had not been, with any number of workers.
 On a GPU, one program trains the trials of a round whose models have the same architecture and batch size.
 
 settings.json              everything that the trials depend on, except their number
@@ -167,7 +167,7 @@ def _cell(
 
 
 def _outcome(trial: TrialResult) -> list[Any]:
-    """What later trials depend on: not the text of an error, which can differ in each run."""
+    """The part of a trial that later trials depend on, without the text of an error, which can differ in each run."""
     return [trial.number, trial.settings, trial.state, trial.scores, trial.values]
 
 

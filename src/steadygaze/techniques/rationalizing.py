@@ -111,7 +111,7 @@ BASELINE_BATCHES = 200
 BY_TOKENS = "share", "spans", "sparsity", "continuity"
 LEARNING_RATES = "generator_learning_rate", "predictor_learning_rate"
 UnusedSettings = tuple[bool, str, tuple[str, ...]]
-"""Whether the combination applies; its description; the settings without effect in it."""
+"""A condition of the settings, its description, and the settings without effect if it is true."""
 
 
 @settings

@@ -27,8 +27,8 @@ default of 1, nothing is selected.  Try 0.1 to 0.3.
 
 FR (Liu et al., "FR: Folded Rationalization with a Unified Encoder", NeurIPS 2022, arXiv:2209.08285) is
 `shared_encoder`: generator and predictor share one encoder, so that neither adapts to the other's poor states alone.
-All terms train all parameters at the learning rate of the run.  `skewed` trains the predictor with its encoder,
-which is here also that of the generator: only the generator's scoring layer stays fixed, unlike in RNP.
+All terms train all parameters at the learning rate of the run.  With `skewed`, the predictor is trained with
+its encoder, which is here also that of the generator.  Unlike in RNP, only the generator's scoring layer stays fixed.
 
 Cost
 ----

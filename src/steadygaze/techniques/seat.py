@@ -55,13 +55,13 @@ of the margin, which δ changes by at most R‖hθ‖₁: D2 rewards confidence,
 
 Departs from the paper
 ----------------------
-D1 = −Σ y(w) ln y(w̃) with the reference's prediction as the target; Eq. 6 swaps the arguments. Algorithm 1 subtracts
+D1 = −Σ y(w) ln y(w̃) with the reference's prediction as the target; Eq. 6 swaps the arguments.  Algorithm 1 subtracts
 the two regularizers in its descent step, which would maximize them; Eq. 6 adds them.  The paper gives neither R nor λ1,
 λ2, k or the norm.  The defaults are a hybrid that no code released: λ1, λ2 and k are of the authors' command line.  Its
-λ2 = 1000 equals 143 with Eq. 5's normalization at k = 7 (the code divides by k once more) and weights the overlap of
-the model's attention with its own attention under perturbed word vectors; its R = 0.001 is a radius of the baselines
-alone.  The paper ascends along the mean gradient of a batch and does not specify start, step and k > T.  Sign steps per
-text from a random start follow the authors' code.
+λ2 = 1000 equals 143 with Eq. 5's normalization at k = 7, because the code divides by k once more.  It weights the
+overlap of the model's attention with its own attention under perturbed word vectors.  Its R = 0.001 is a radius of the
+baselines alone.  The paper ascends along the mean gradient of a batch and does not specify start, step and k > T.  Sign
+steps per text from a random start follow the authors' code.
 
 Tested by tests/techniques/test_seat.py and tests/techniques/test_seat_distances.py.
 """

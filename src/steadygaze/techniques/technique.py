@@ -89,11 +89,11 @@ class Stage:
     select: Literal["best", "last"] = "best"
     """Select the epoch with the best validation macro-F1, or the last; applies to the model and its modules.
 
-    Of a model that no later stage trains, an epoch with collapsed attention or a constant label comes last."""
+    If no later stage trains the model, an epoch with collapsed attention or a constant label comes last."""
     schedule: Literal["constant", "linear"] | None = None
     """Constant learning rate, or linear decay to zero over the stage; None: the schedule of the run."""
     must_learn: bool = False
-    """Whether the run stops if the stage's model predicts the same label for every validation text."""
+    """True if the run stops if the stage's model predicts the same label for every validation text."""
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.epochs < 1:
@@ -175,7 +175,7 @@ class Technique(ABC):
     filled: ClassVar[tuple[str, ...]] = ()
     """Fields that training sets, not the user."""
     stacks: ClassVar[bool] = True
-    """Whether its loss is correct for a stack of models: nothing but its numbers per text depends on the model."""
+    """True if its loss is correct for a stack of models: nothing but its numbers per text depends on the model."""
     stacked_settings: ClassVar[tuple[str, ...]] = ()
     """Settings that may differ between the models of a stack: its loss accepts a tensor (B,), or does not read them."""
 

@@ -137,7 +137,7 @@ class ObservedWatcher:
 
 
 def is_interactive() -> bool:
-    """Whether a person sees standard error: in a terminal or in a notebook."""
+    """True if a person sees standard error: in a terminal or in a notebook."""
     return sys.stderr.isatty() or Console(stderr=True).is_jupyter
 
 

@@ -61,8 +61,8 @@ class StackedTargets:
 class StackedLoop:
     """Trains the loops of one stage, each to its own end.
 
-    It repeats the step of `StageLoop.update`, because a CUDA graph captures a step without Python: no branches on
-    values, no optimizer state on the host.  `test_stacked_loop.py` compares both, model by model.
+    It repeats the step of `StageLoop.update`, because a CUDA graph captures a step without Python.  Such a step has no
+    branches on values, and no optimizer state on the host.  `test_stacked_loop.py` compares both, model by model.
     """
 
     def __init__(self, loops: Sequence[TechniqueLoop], graphs: bool | None = None) -> None:

@@ -43,7 +43,7 @@ class TrainingJob:
     watcher: Watcher
     synonyms: Synonyms | None = None
     stacks: bool | None = None
-    """Whether several models are trained as one program, and one model in a CUDA graph; None: as the settings say."""
+    """True if several models are trained as one program, and one model in a CUDA graph; None: as the settings say."""
 
     @property
     def uses_stacks(self) -> bool:

@@ -72,7 +72,7 @@ class TrainingRun:
     teacher_cache: TeacherCache | None = None
     """Cache of teachers and references for later runs."""
     among_others: bool = False
-    """Whether other runs are executed too, which continue if this one diverges."""
+    """True if other runs are executed too, which continue if this one diverges."""
 
     def execute(self) -> Model:
         """Run the stages; skip a stage whose model the caller provides."""

@@ -12,7 +12,7 @@ Bastings, Aziz & Titov, "Interpretable Neural Predictions with Differentiable Bi
 
 Neighbors are independent given a and b: the lasso is exact for gates that do not depend on earlier samples.
 
-Differs from the paper: the mean of a token in evaluation is that of H, by quadrature; the released code takes the mean
+Differs from the paper: the mean of a token in evaluation is that of H, by quadrature.  The released code takes the mean
 of K, which is neither stretched nor clipped.
 """
 

@@ -1,7 +1,7 @@
 """Greedy windows: a rationale of bounded size in a bounded number of contiguous pieces.
 
-A text of n tokens keeps  k = max(1, ⌊share · n⌋) tokens in  m = min(spans, k)  windows of nearly equal width: first
-k mod m windows of width ⌊k / m⌋ + 1, then the others of ⌊k / m⌋.  Adjacent windows form one piece.
+A text of n tokens keeps  k = max(1, ⌊share · n⌋) tokens in  m = min(spans, k)  windows of nearly equal width.
+The first k mod m windows have the width ⌊k / m⌋ + 1, the others ⌊k / m⌋.  Adjacent windows form one piece.
 
 Greedy: the window with the highest mean score, then the best that does not overlap earlier ones; ties: the earlier.
 There are fewer windows if no further one fits.  A share of 1 keeps all tokens.

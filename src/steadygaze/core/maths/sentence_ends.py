@@ -3,7 +3,7 @@
     .      ends a sentence, except after an abbreviation (Dr.), an initial (J.) or a number that begins a sentence (3.),
            between such as "No." and a number, and before the last part of a host or file name (.com)
     ! ? …  always end one, and so do the signs of other scripts
-    ”      and other closing marks after an end belong to the sentence; of straight quotation marks every second closes,
+    ”      and other closing marks after an end belong to the sentence.  Every second straight quotation mark closes,
            counted from the last one after a number, which closes a quotation or is an inch mark (5'9")
     “      closes after „
 

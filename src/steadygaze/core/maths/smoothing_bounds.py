@@ -55,7 +55,7 @@ def binomial_bounds(counts: NDArray[np.integer], n: int, error: float) -> tuple[
 
 
 def is_separated(low: Floats, high: Floats, chosen: NDArray[np.bool_], shift: float) -> bool:
-    """Whether each chosen probability exceeds all others after shifts of at most `shift` each.  (T,) -> bool"""
+    """True if each chosen probability exceeds all others after shifts of at most `shift` each.  (T,) -> bool"""
     if chosen.all() or not chosen.any():
         return True
     return bool(low[chosen].min() - high[~chosen].max() > 2 * shift)

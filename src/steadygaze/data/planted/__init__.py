@@ -12,8 +12,8 @@ the question of a pair.
     rationales   exactly these words, one span per word.  `read_planted_review` reads the label from them; each is
                  necessary
 
-Other words can reveal the aspect without the noun.  Of the test sentences about an aspect, 26 % have an adjective of
-that aspect only (20 % in train), 4 % a closer about it, and 29 % at least one of the two.
+Other words can reveal the aspect without the noun.  Among the test sentences about an aspect, 26 % have an
+adjective of that aspect only (20 % in train).  A closer about it is in 4 %, and at least one of the two in 29 %.
 
 The first sentence is about the appearance in 95 % of reviews, as in real reviews: position is a shortcut.
 
@@ -35,8 +35,8 @@ Measured at the default sizes, seed 0, test split (chance is 0.5):
     TextClassifier with defaults (bilstm, vanilla, no vectors)          0.970   0.985    0.995   0.946
     … and the share of its attention on the rationales                  0.810   0.748    0.064   0.357
 
-`studies/planted_difficulty` computes the rows, those of TextClassifier from one model each.  Of all words, 3.6 % are
-rationales.  The last row varies much between runs.
+`studies/planted_difficulty` computes the rows, those of TextClassifier from one model each.  Rationales have 3.6 %
+of all words.  The last row varies much between runs.
 """
 
 from steadygaze.data.planted.lexicon import SYNONYMS as SYNONYMS

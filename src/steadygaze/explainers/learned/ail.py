@@ -10,7 +10,8 @@ Liang, Bai, Cao, Bai & Wang, "Adversarial infidelity learning for model interpre
 The selector is conditioned on p.
 
 Differences from the released code: all networks are updated together, while the released code alternates within a
-batch.  Images use the recipe for texts.  There is no warm start from gradients, which a black box does not have.
+batch.  Images use the recipe for texts.  The selector has no warm start from gradients, which a black box does not
+have.
 """
 
 from typing import Annotated, ClassVar, Literal

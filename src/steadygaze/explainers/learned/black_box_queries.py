@@ -108,7 +108,7 @@ def check_deterministic(first: NDArray[np.float64], second: NDArray[np.float64],
 
 
 def _is_permuted(first: NDArray[np.float64], second: NDArray[np.float64]) -> bool:
-    """Whether the columns of one are a permutation of the other's."""
+    """True if the columns of one are a permutation of the other's."""
     distances = np.zeros((first.shape[1], first.shape[1]))
     for first_row, second_row in zip(first, second, strict=True):
         distances = np.maximum(distances, np.abs(first_row[:, None] - second_row[None, :]))

@@ -196,8 +196,8 @@ def measure_selection(
 ) -> dict[str, Tensor]:
     """Measures of the selection, by name: (N,) each.
 
-    They are agreement of the black box on the selected and the unselected words (NaN: there are none), fidelity of the
-    approximator, loss of the mask probe in nats, accuracy of the independent reader, and the predicted class.
+    Agreement of the black box on the selected words, and on the unselected words (NaN without such words).  Fidelity of
+    the approximator.  Loss of the mask probe in nats.  Accuracy of the independent reader.  The predicted class.
     """
     if isinstance(fitted, FittedCXPlain):  # the k top-weighted words are measured
         fitted = FittedCXPlain(replace(fitted.config, top_words="top-k"), fitted.nets, fitted.table)

@@ -66,7 +66,7 @@ class ReaderFit:
     """Most steps."""
     learning_rate: float = LEARNING_RATE
     decay: bool = False
-    """Whether the learning rate decays linearly to 0."""
+    """True if the learning rate decays linearly to 0."""
 
     def execute(self) -> nn.Module:
         reader_seed = derive_seed(self.seed, STREAM)

@@ -126,7 +126,7 @@ class SelectorConfig:
     mitigations: ClassVar[tuple[MitigationName, ...]] = ("none", "random-pretraining", "mask-neutral", "random-query")
     """Supported mitigations."""
     opposes: ClassVar[bool] = False
-    """Whether an opponent predicts from the unselected units."""
+    """True if an opponent predicts from the unselected units."""
     betas: ClassVar[tuple[float, float]] = (0.9, 0.999)
     """Decay rates of Adam."""
     removal: ClassVar[Removal] = "delete"
@@ -141,7 +141,7 @@ class SelectorConfig:
     length: Annotated[int, Field(ge=1, le=512)] = 400
     """Tokens to which every text is padded or truncated at its front, for variant released."""
     conditioned: bool = False
-    """Whether the selector is conditioned on the prediction ŷ."""
+    """True if the selector is conditioned on the prediction ŷ."""
     mitigation: MitigationName = "none"
     """Mitigation of label leakage through the mask."""
     approximator: Literal["simple", "cnn"] = "simple"

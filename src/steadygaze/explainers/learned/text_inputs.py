@@ -35,7 +35,7 @@ SPECIALS = ("", "[UNK]")
 class Vocabulary:
     words: tuple[str, ...]
     kind: Kind
-    """Whether the black box's tokens are words or subwords."""
+    """The kind of the black box's tokens: words or subwords."""
 
     @cached_property
     def ids(self) -> dict[str, int]:

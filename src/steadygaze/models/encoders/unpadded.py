@@ -116,7 +116,7 @@ def attention(
 
 
 def has_sequence_kernel(states: Tensor) -> bool:
-    """Whether `sequence_attention` can read these states (1,N,heads,D)."""
+    """True if `sequence_attention` can read these states (1,N,heads,D)."""
     types = (torch.float32, torch.float16, torch.bfloat16)
     is_readable = states.is_cuda and states.dtype in types and states.shape[-1] % ALIGNMENT == 0
     is_enabled: bool = torch.backends.cuda.mem_efficient_sdp_enabled()  # type: ignore[no-untyped-call]

@@ -44,11 +44,11 @@ class Measure:
     """A measure, or one probe of a measure that differs in its description: jensen-shannon/adversarial."""
 
     name: str
-    """Of the measure, or of one row."""
+    """Name of the measure, or of one row."""
     function: Callable[..., Any]
     """Pure, batched and masked."""
     bounds: tuple[float, float]
-    """Of the reported number: a mean over texts, or one number for a whole set."""
+    """Range of the reported number: a mean over texts, or one number for a whole set."""
     direction: Better
     """`neither`: the sign depends on the probe, or the measure is descriptive."""
     citation: str = "—"
@@ -58,11 +58,11 @@ class Measure:
     identical: float | None = None
     """The value for identical first two arguments; None if they cannot be identical."""
     symmetric: bool = False
-    """Whether the first two arguments may be swapped."""
+    """True if the first two arguments may be swapped."""
     per_example: bool = True
     """False: one number for a whole set."""
     proportion: bool = False
-    """Whether each text has 0 or 1, so that the mean is a share of texts, with Wilson's interval."""
+    """True if each text has 0 or 1, so that the mean is a share of texts, with Wilson's interval."""
     probes: tuple[str, ...] = ("",)
     """Its rows in an audit: a probe or comparison each; '' is the measure itself."""
     labels: Mapping[str, str] = field(default_factory=dict)

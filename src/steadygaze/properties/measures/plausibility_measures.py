@@ -19,8 +19,8 @@ DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.1.  S: the chosen token
 An empty choice scores 0.  A text without a rationale scores NaN.
 
 E[AP]: rank i is a rationale word with probability m/n, and then each earlier rank with (m − 1)/(n − 1).
-E[AUPRC]: recall grows at those ranks; half of the height is P_i, and the other half is P_{i−1}, whose mean is 1 for
-rank 1 and (m − 1)/(n − 1) for the others: (1 + (n − 1)(m − 1)/(n − 1))/n = m/n.
+E[AUPRC]: recall grows at those ranks; half of the height is P_i, and the other half is P_{i−1}.  The mean of P_{i−1} is
+1 for rank 1 and (m − 1)/(n − 1) for the others: (1 + (n − 1)(m − 1)/(n − 1))/n = m/n.
 
 Departs from the paper: F1 is computed for each text and averaged, not from the mean precision and recall.  Adjacent
 spans form one run.  Two runs have a gap between them, so they cannot both overlap half of one run: matches are pairs.

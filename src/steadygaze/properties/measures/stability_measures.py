@@ -79,7 +79,7 @@ def shared_top_k(x: Tensor, y: Tensor, mask: Tensor, k: int) -> Tensor:
 
 
 def has_weight(weights: Tensor, mask: Tensor) -> Tensor:
-    """Whether any word has weight.  (…,T), (…,T) -> (…,) bool"""
+    """True if any word has weight.  (…,T), (…,T) -> (…,) bool"""
     return ((weights != 0) & mask).any(-1)
 
 

@@ -199,7 +199,7 @@ class Probe:
     move: Callable[[Model, Batch], PerturbedBatch]
     requires: frozenset[Capability] = frozenset()
     vectors: bool = True
-    """Whether the probe perturbs embeddings rather than words."""
+    """True if the probe perturbs embeddings rather than words."""
     of: tuple[str, ...] = ()
     """The explanations it applies to; empty: all."""
     words: int = 1
@@ -207,7 +207,7 @@ class Probe:
     origin: str = ""
     """Source of the synonyms, or the digest of their table."""
     expensive: bool = False
-    """Whether the probe runs on a sample of the texts only."""
+    """True if the probe runs on a sample of the texts only."""
 
 
 def probes(config: ProbeConfig, substitutions: Mapping[str, tuple[Synonyms, int]]) -> dict[str, Probe]:

@@ -115,7 +115,7 @@ def _selected_elsewhere(clf: TextClassifier, examples: Sequence[Example]) -> Els
 
 
 def read(saved: SavedModel, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
-    """Whether the first sentence is selected, NaN if it is the only one; and whether the label is right.  (N,), (N,)"""
+    """1 if the first sentence is selected, NaN if it is the only one; and 1 if the label is right.  (N,), (N,)"""
     model, data = saved.model, saved.data(*read_inputs(inputs_of(examples)))
     names = saved.description.classes
     assert selects(model)

@@ -1,4 +1,14 @@
-"""Confidence intervals: the percentile bootstrap, Student's interval of a mean, and Wilson's of a proportion.
+"""Confidence intervals: two bootstraps, Student's interval of a mean, and Wilson's of a proportion.
+
+Studentized bootstrap (Efron 1979, 1982) of a ratio of sums over texts; for a mean, v = 1:
+
+    ratio      θ = Σ_i u_i / Σ_i v_i
+    error      s = √(n/(n − 1) Σ_i (u_i − θ v_i)²) / |Σ_i v_i|
+    resample   t* = (θ* − θ) / max(s*, s/10)
+    interval   [θ − s q₊, θ − s q₋], with the (1 ± level)/2 quantiles q of t*
+
+Of skewed values and of many zeros it covers more often than percentiles do (studies/interval_coverage).  s/10 is ours:
+resamples with hardly any variation would make the interval infinite.
 
 Percentile bootstrap (Efron 1979) of means over texts and seeds:
 
@@ -30,6 +40,8 @@ Values = NDArray[np.float64]
 Interval = tuple[float, float]
 LEVEL = 0.95
 RESAMPLES = 2_000
+LEAST_ERROR = 0.1
+"""Least standard error of a resample, as a share of that of the sample."""
 _CHUNK = 2_000_000  # numbers per chunk: 16 MB for every N
 
 
@@ -41,6 +53,39 @@ def bootstrap_mean(
     interval = bootstrap_means(sample[None, None], seed=seed, level=level, resamples=resamples)[0]
     assert interval is not None  # the values are finite
     return interval
+
+
+def studentized_interval(
+    values: Sequence[float] | Values,
+    per: Sequence[float] | Values | None = None,
+    *,
+    seed: int = 0,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+) -> Interval:
+    """The interval of the sum of the values divided by the sum of `per`; None: of their mean.  The sum is not 0."""
+    u = finite_values(values)
+    v = np.ones(len(u)) if per is None else finite_values(per)
+    value, error = _ratio(u[None], v[None])
+    if not error[0]:
+        return float(value[0]), float(value[0])
+    random, parts = np.random.default_rng(seed), []
+    for size in chunks(resamples, len(u)):
+        drawn = random.integers(len(u), size=(size, len(u)))
+        drawn_value, drawn_error = _ratio(u[drawn], v[drawn])
+        parts.append((drawn_value - value) / np.maximum(drawn_error, LEAST_ERROR * error))
+    draws = np.concatenate(parts)
+    low, high = percentile_bounds(draws[np.isfinite(draws)], level)
+    return float(value[0] - high * error[0]), float(value[0] - low * error[0])
+
+
+def _ratio(u: Values, v: Values) -> tuple[Values, Values]:
+    """The ratio of the sums of each row and its standard error; NaN if the divisor is 0.  (R,n), (R,n) -> (R,), (R,)"""
+    n, total = u.shape[1], v.sum(1)
+    divisor = np.where(total == 0, np.nan, total)
+    value = u.sum(1) / divisor
+    square = ((u - value[:, None] * v) ** 2).sum(1) * n / max(n - 1, 1)
+    return value, np.sqrt(square) / np.abs(divisor)
 
 
 def bootstrap_means(

@@ -120,6 +120,7 @@ FORGERIES: dict[str, Any] = {
 }
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("part", FORGERIES)
 def test_verification_finds_a_rewritten_manifest(
     part: str, audited: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

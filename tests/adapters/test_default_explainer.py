@@ -30,6 +30,7 @@ def test_a_hugging_face_encoder_is_explained_by_signed_weights_of_all_words(
         assert any(explanation.question_weights)
 
 
+@pytest.mark.slow
 def test_the_default_of_an_encoder_sums_to_the_change_of_the_logit(folder: Callable[[str], Path]) -> None:
     """Completeness, within the error of 20 steps, as for the same settings by name."""
     model = sg.load(folder("bert"))

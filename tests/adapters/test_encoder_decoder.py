@@ -22,6 +22,7 @@ def adapter_and_batch(kind, pair=False, attention="last", rows=(0, 1, 2, 3, 4)):
     return adapter, collate(data, np.asarray(rows))
 
 
+@pytest.mark.sweep(keep=1)
 @KIND
 def test_neither_padding_nor_the_batch_changes_predictions_and_attention(kind):
     adapter, batch = adapter_and_batch(kind, pair=True)
@@ -35,6 +36,7 @@ def test_neither_padding_nor_the_batch_changes_predictions_and_attention(kind):
     torch.testing.assert_close(alone.logits, output.logits[1:2], **EXACT)
 
 
+@pytest.mark.sweep(keep=1)
 @KIND
 @pytest.mark.parametrize("attention", ["last", "rollout"])
 def test_weights_are_the_cross_attention_of_the_last_token(kind, attention):

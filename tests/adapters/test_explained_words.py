@@ -92,6 +92,7 @@ def test_kernel_shap_gives_the_shapley_values_of_words(bert):
     np.testing.assert_allclose(result.weights, exact, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_lime_is_a_ridge_regression_on_words(bert):
     result, n = explained(bert, "lime"), len(WORDS)
     kept = [some for k in range(n + 1) for some in combinations(range(n), k)]

@@ -158,6 +158,7 @@ def queried_pairs(pairs: list[tuple[str, str]]) -> Any:
     return np.stack([1 - yes, yes], 1)
 
 
+@pytest.mark.slow
 def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path: Path) -> None:
     pairs = [(text, f"is it {word}") for text in texts(40) for word in ("superb", text.split()[0])]
     quick = {**QUICK, "epochs": 1}
@@ -204,6 +205,7 @@ def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
     assert [i for i, record in enumerate(last) if "kept" in record] == [scores.index(max(scores))]
 
 
+@pytest.mark.slow
 def test_a_black_box_with_a_constant_prediction_is_a_warning(tmp_path: Path) -> None:
     """All its numbers are perfect."""
     with pytest.warns(
@@ -222,6 +224,7 @@ def test_a_black_box_with_a_constant_prediction_is_a_warning(tmp_path: Path) -> 
     assert ProblemKind.ONE_LABEL in [problem.kind for problem in report.health]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_explainer() -> None:
     explainer, same = (
         fit_explainer(lexicon, texts(60), k=2, classes=CLASSES, settings={**QUICK, "epochs": 1}) for _ in "ab"

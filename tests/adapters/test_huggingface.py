@@ -66,7 +66,7 @@ def theirs(folder, pair):
     return [row["input_ids"][0].tolist() for row in expected_rows], probs
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=2)
 @KIND
 @PAIR
 def test_ids_and_probabilities_are_the_librarys_own(kind, pair, folder):
@@ -80,6 +80,7 @@ def test_ids_and_probabilities_are_the_librarys_own(kind, pair, folder):
     torch.testing.assert_close(observe(adapter.model, batch).probs, probs, **CLOSE)
 
 
+@pytest.mark.sweep(keep=1)
 @KIND
 def test_a_pipeline_of_the_library_gives_the_same_probabilities_in_the_same_order_of_classes(kind, folder):
     words, model = AutoTokenizer.from_pretrained(folder(kind)), network(kind)
@@ -91,7 +92,7 @@ def test_a_pipeline_of_the_library_gives_the_same_probabilities_in_the_same_orde
     torch.testing.assert_close(observe(adapter.model, batch).probs, expected, **CLOSE)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=2)
 @KIND
 @PAIR
 @pytest.mark.parametrize("attention", ["last", "rollout"])
@@ -114,6 +115,7 @@ def test_neither_padding_nor_its_content_nor_the_batch_changes_anything(kind, pa
     )
 
 
+@pytest.mark.sweep(keep=2)
 @KIND
 def test_weights_are_those_of_the_tokens_the_classifier_reads(kind, folder):
     """By hand, from the library's own attention: [CLS] of most, the last token of GPT-2, all of a mean."""
@@ -209,6 +211,7 @@ def test_the_shortcut_leakage_of_pairs_of_several_pieces_each_is_measured(kind, 
         assert len(set(_keys(case).tolist())) == len(TEXTS)
 
 
+@pytest.mark.sweep(keep=1)
 @KIND
 def test_an_audit_computes_no_forward_pass_twice(kind, folder, monkeypatch):
     adapter = examined(folder(kind))
@@ -264,7 +267,7 @@ def test_a_text_that_lost_every_word_is_still_read_and_alike_in_every_batch(kind
     torch.testing.assert_close(observe(adapter.model, padded).probs, seen.probs, **CLOSE)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=2)
 @KIND
 @PAIR
 def test_probes_and_explainers_leave_it_as_it_was(kind, pair, folder):
@@ -358,6 +361,7 @@ def test_long_texts_are_cut_where_the_network_ends(pair, folder):
     observe(adapter.model, collate(read, np.array([0])))
 
 
+@pytest.mark.slow
 def test_a_tokenizer_that_gives_no_token_types_is_taken_at_its_word(tmp_path, folder):
     """The same network and template; only model_input_names differs."""
     words = tokenizer("bert")

@@ -62,6 +62,7 @@ def adapter_of(folder):
     return make
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("loader", LOADERS)
 def test_a_loaded_model_predicts_what_a_direct_call_gives(loader, adapter_of):
     source, classes, expected = adapter_of(loader)
@@ -72,7 +73,7 @@ def test_a_loaded_model_predicts_what_a_direct_call_gives(loader, adapter_of):
     assert model.score(TEXTS, model.predict(TEXTS)) == 1.0
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("loader", LOADERS)
 def test_a_loaded_model_explains(loader, adapter_of):
     source, classes, expected = adapter_of(loader)

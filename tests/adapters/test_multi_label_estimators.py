@@ -17,6 +17,7 @@ MANY = ["a good film", "a bad film", "good but bad", "a film"] * 5
 HAS = np.array([["good" in text, "bad" in text] for text in MANY], int)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -41,6 +41,7 @@ def direct(kind, text, template=TEMPLATE, words=WORDS):
     return torch.stack(scores).softmax(-1).tolist()
 
 
+@pytest.mark.sweep(keep=1)
 @KIND
 def test_probabilities_are_those_of_a_direct_call(kind):
     words = WORDS if kind == "gpt2" else {"positive": " good film", "negative": " bad", "mixed": " good cast"}
@@ -69,6 +70,7 @@ def test_only_the_words_of_the_text_are_explained():
     assert sum(model.explain("good film", explainer="attention").weights) == pytest.approx(1)
 
 
+@pytest.mark.sweep(keep=1)
 @KIND
 def test_neither_padding_nor_the_batch_changes_anything(kind):
     model = loaded(kind)

@@ -69,6 +69,7 @@ def test_a_damaged_folder_gets_a_sentence(
         load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES)
 
 
+@pytest.mark.slow
 def test_an_explainer_of_other_weights_is_refused(tmp_path: Path) -> None:
     model, other = tiny.tiny("bilstm"), tiny.tiny("bilstm", seed=1)
     for clf in (model, other):

@@ -35,7 +35,7 @@ def test_it_is_the_librarys_own_attention_from_cls_to_special_tokens():
     assert ((result > 0) & (result < 1)).any()
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 @pytest.mark.parametrize("pair", [False, True])
 def test_neither_padding_nor_the_batch_changes_it(kind, pair):
@@ -50,6 +50,7 @@ def test_neither_padding_nor_the_batch_changes_it(kind, pair):
         torch.testing.assert_close(alone, result[row : row + 1], rtol=0, atol=1e-9)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "gpt2", "modernbert"])
 def test_logits_alone_are_those_of_the_whole_reading_and_leave_the_network_as_it_was(folder, kind):
     """By fused attention, in a batch that is padded: the kernel is found out by a trial, and put back."""

@@ -79,6 +79,7 @@ def test_every_text_is_counted_or_reported_as_left_out(honest_report, here):
         assert not short or row.note or "sample" in row.settings or row.n == FEW.sample, row
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("model", "explainers", "plan"),
     [
@@ -106,6 +107,7 @@ def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, mod
     assert all(row.n or row.absent for row in rows)
 
 
+@pytest.mark.slow
 def test_a_measure_that_was_not_run_is_reported_once_with_the_reason(here):
     result = run_audit(
         AuditRequest(oracle_adapter("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms)
@@ -174,6 +176,7 @@ def test_the_order_of_the_texts_changes_no_mean(here):
     assert_same(expected, report(here, here.examples[::-1], sample=len(here.examples)))
 
 
+@pytest.mark.slow
 def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
     long = Example(" ".join(["thinga"] * 120), "good")
     short_audit = run_audit(
@@ -214,6 +217,7 @@ def test_one_model_alone_has_no_seeds_to_compare_and_a_note_reports_it(honest_re
     assert row.note.endswith("pass models trained with other seeds as other_seeds= (--other-seed MODEL)")
 
 
+@pytest.mark.slow
 def test_models_of_other_seeds_are_compared(here):
     others = [oracle_adapter("honest", here, 1), oracle_adapter("first", here, 2)]
     request = AuditRequest(

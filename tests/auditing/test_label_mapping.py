@@ -88,6 +88,7 @@ def hugging_face(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return model, folder / "data.csv"
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(
     ("more", "accuracy"), [([], 0.0), (["--classes", "1, 0"], 1.0)], ids=["positions", "--classes"]
@@ -109,6 +110,7 @@ def test_an_empty_name_among_the_classes_is_refused(capsys, hugging_face):
         assert "class" in ended.err
 
 
+@pytest.mark.slow
 def test_evaluate_prints_the_command_with_exchanged_classes(capsys, hugging_face):
     model, data = hugging_face
     words = ["evaluate", str(model), "--data", str(data), "--device", "cpu"]

@@ -59,6 +59,7 @@ def test_the_model_itself_and_one_with_other_labels_are_refused(here):
     assert check_comparable(adapter, (other := made(here, seed=1))) is other
 
 
+@pytest.mark.slow
 def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
     """The same two models: by their facts the numbers answer the question, or stand under another name."""
     alike, unlike = (

@@ -112,6 +112,7 @@ def test_one_that_selects_has_no_attention_to_audit():
     assert f"The explainer attention was not audited: {SELECTS}." in map(str, report.notes)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("taken", "right", "sign"), [(0, 1, "✓"), (0, 0, "~"), (1, 1, "✗")])
 def test_interlocking_is_reported_with_the_icon_of_the_answer(monkeypatch, taken, right, sign):
@@ -168,6 +169,7 @@ def test_another_explanation_of_one_that_selects_is_moved_by_a_step_against_the_
     assert not any(report.find(name, "rationale").n for name in SLOPELESS)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("order", TECHNIQUES)
 def test_the_gradient_is_zero_on_words_that_were_not_selected_and_need_not_agree(order):
     clf = fitted(order)
@@ -236,6 +238,7 @@ def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
     assert FAITHFULNESS in page
 
 
+@pytest.mark.slow
 def test_its_page_names_the_selection_and_mentions_attention_only_as_absent():
     page = plain_text(sg.audit(fitted("a2r"), TEXTS, LABELS, radius=5.0, sample=24).to_html())
     assert "The shift of the selection is a Jensen-Shannon divergence" in page

@@ -80,6 +80,7 @@ def test_a_genuine_bundle_holds(verify: Command) -> None:
     assert "not verified by a rerun: date" in ended.err
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", ["renamed", "a folder/with another name"])
 def test_a_bundle_that_was_copied_or_renamed_holds(
     name: str, here: Path, verify: Command, capsys: pytest.CaptureFixture[str]
@@ -92,6 +93,7 @@ def test_a_bundle_that_was_copied_or_renamed_holds(
     assert (ended.code, "is reproduced" in ended.out) == (0, True), ended.out + ended.err
 
 
+@pytest.mark.slow
 def test_a_bundle_that_is_replayed_on_another_model_or_other_data_does_not_hold(
     here: Path, verify: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,6 +200,7 @@ def test_a_manifest_that_was_rewritten_is_reported_field_by_field(part: str, her
     assert (ended.code, part in ended.out) == (1, True), ended.out + ended.err
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("policy", [as_policy(["accuracy>=0.1"]), None], ids=["loosened", "removed"])
 def test_a_policy_that_was_loosened_or_removed_is_reported(policy: Policy | None, here: Path, verify: Command) -> None:
     """With the gate that it would have had."""
@@ -207,6 +210,7 @@ def test_a_policy_that_was_loosened_or_removed_is_reported(policy: Policy | None
     assert (ended.code, "report, command" in ended.out) == (1, True), ended.out + ended.err
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("policy", [as_policy(["accuracy>=0.1"]), None], ids=["loosened", "removed"])
 def test_another_policy_throughout_is_reported_if_the_expected_one_is_passed(
     policy: Policy | None, here: Path, verify: Command
@@ -231,6 +235,7 @@ FILES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 }
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("what", FILES)
 def test_a_file_that_was_rewritten_with_its_hash_is_reported(what: str, here: Path, verify: Command) -> None:
     name, change = FILES[what]
@@ -244,6 +249,7 @@ def test_a_file_that_was_rewritten_with_its_hash_is_reported(what: str, here: Pa
     assert (ended.code, f"{name} does not match the report" in ended.out) == (1, True), ended.out + ended.err
 
 
+@pytest.mark.slow
 def test_an_extra_file_in_a_bundle_and_another_layout_of_the_manifest_are_reported(here: Path, verify: Command) -> None:
     (here / "bundle" / "approval.pdf").write_text("approved")
     assert "approval.pdf is not part of an audit bundle" in verify().out
@@ -253,6 +259,7 @@ def test_an_extra_file_in_a_bundle_and_another_layout_of_the_manifest_are_report
     assert "manifest.json does not match the report" in verify().out
 
 
+@pytest.mark.slow
 def test_points_of_a_picture_are_compared_and_rounding_is_no_difference() -> None:
     report = full_report(plots={name: points[:20] for name, points in full_report().plots.items()})
     assert report.plots

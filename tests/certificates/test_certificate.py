@@ -79,7 +79,7 @@ def assert_sound(bounds: Bounds, clean: Tensor, moved: Tensor) -> None:
     assert ((p - q).abs().sum(-1) / 2 <= bounds.tvd + ROUNDING).all()
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @CLASSES
 @SIMPLEX
 @NORM
@@ -151,7 +151,7 @@ def test_at_a_radius_below_the_certified_one_a_text_is_certified_and_above_it_is
         assert not certify_batch(clf, texts, 1.001 * float(radii[i]), norm, 3, False).certified[i]
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @NORM
 @pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 def test_at_exactly_the_certified_radius_rounding_does_not_decide(norm, pair):
@@ -343,7 +343,7 @@ def test_a_decoder_that_is_not_linear_is_refused_with_the_way_out():
         certify_batch(clf, texts, 0.01, "linf", 3, True, lower_bound=True)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @CLASSES
 @NORM
 def test_its_lower_bound_is_as_high_as_any_random_change_and_nothing_is_certified(norm, classes):

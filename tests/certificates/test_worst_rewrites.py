@@ -40,7 +40,7 @@ def worst_rewrites(
     return plans(model.tokens, texts, network, SubstitutionConfig(samples=1, max_substitutions=changes), search)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("changes", [None, 1, 2])
 @pytest.mark.parametrize(("encoder", "settings"), ENCODERS)
 def test_the_lowest_log_odds_are_those_of_all_rewrites(encoder: str, settings: dict, changes: int | None) -> None:
@@ -65,6 +65,7 @@ def test_the_lowest_log_odds_are_those_of_all_rewrites(encoder: str, settings: d
         assert plan.worst.margin <= (probabilities[:, label] - others).min() + 1e-5 or plan.worst.margin < 0
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("encoder", "settings"), ENCODERS)
 def test_bounds_of_weights_hold_in_all_rewrites(encoder: str, settings: dict) -> None:
     clf, texts = unsure(encoder, tuple(settings.items())), mixed_texts(TABLE, 25, 6)
@@ -106,7 +107,7 @@ def test_truncated_words_change_nothing() -> None:
     assert plan.worst.log_odds[1 - plan.worst.label] == pytest.approx(lowest, abs=1e-4)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("encoder", ["average", "cnn"])
 @pytest.mark.parametrize("changes", [None, 5])
 def test_certificates_of_long_texts_are_exact(encoder: str, changes: int | None) -> None:

@@ -81,6 +81,7 @@ def test_a_bundle_is_written_and_verified_in_any_folder(audit, command, here, tm
     assert again.code == 0, again.out + again.err
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize("pair", [False, True])
 def test_the_audit_counts_training_texts(command, tmp_path, pair):
@@ -109,6 +110,7 @@ def test_the_audit_counts_training_texts(command, tmp_path, pair):
     assert audited(tmp_path / "other.jsonl") == ([], "none of the 4 audited texts")
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("split", "expected"), [("train", ["training-split"]), ("test", [])])
 def test_a_training_split_is_named_if_the_training_texts_are_unknown(command, here, tmp_path, split, expected):
@@ -207,6 +209,7 @@ def test_verifying_refuses_settings_that_it_would_ignore(audit, command, canned,
     assert "--verify uses the settings of the bundle: leave out --seed, --explainer" in ended.err
 
 
+@pytest.mark.slow
 def test_verifying_writes_nothing(audit, command, canned, here, tmp_path):
     audit("--bundle", str(tmp_path / "bundle"))
     card = here / "model" / "README.md"
@@ -250,6 +253,7 @@ def test_two_audits_never_write_one_bundle(audit, tmp_path):
     assert list(out.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_page_gives_way_to_a_page_alone(audit, canned, tmp_path):
     page = tmp_path / "page.html"
     assert f"written: {page}" in audit("--html", str(page)).err
@@ -299,6 +303,7 @@ def test_no_folder_of_this_machine_is_in_the_rationales(audit, canned, here, tmp
         assert os.fsencode(here.parent) not in file.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_model_or_data_that_moved_is_an_error_with_the_command(audit, command, canned, here, tmp_path):
     audit("--bundle", str(tmp_path / "bundle"))
     moved = tmp_path / "far" / "rationales"
@@ -339,6 +344,7 @@ def default_signals():
         signal.signal(number, handler)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_leaves_an_incomplete_page(audit, monkeypatch, tmp_path, number, code, default_signals):

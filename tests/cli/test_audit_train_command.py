@@ -125,6 +125,7 @@ def test_training_data_are_resolved_from_the_bundle_in_any_working_folder(audit,
     assert commands.run(capsys, *verify, "--train", moved, "--device", "cpu").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
 def test_unasked_it_is_not_trained(audit, tmp_path, monkeypatch):
     monkeypatch.setattr(audit_function, "_retrain", lambda *_: pytest.fail("it was trained"))

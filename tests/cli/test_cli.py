@@ -159,6 +159,7 @@ def test_the_next_audit_of_train_is_a_complete_command(
     assert "none of the 6 audited texts" in (tmp_path / "audit.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_next_audit_reads_the_data_as_train_did(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [f"a {word} film {i},{word}" for i in range(15) for word in ("bad", "good")]
@@ -471,19 +472,8 @@ def test_a_signal_exits_with_its_code_and_leaves_a_resumable_run(
     csv: Path, tmp_path: Path, number: int, code: int
 ) -> None:
     out = tmp_path / "m"
-    train = [
-        sys.executable,
-        "-m",
-        "steadygaze",
-        "train",
-        str(csv),
-        "--out",
-        str(out),
-        "--set",
-        "hidden=8",
-        "--device",
-        "cpu",
-    ]
+    train = [sys.executable, "-m", "steadygaze", "train", str(csv), "--out", str(out), "--device", "cpu"]
+    train += ["--encoder", "average", "--set", "hidden=8"]
     child = subprocess.Popen(
         [*train, "--epochs", "5000", "--set", "patience=5000"],
         stderr=subprocess.PIPE,

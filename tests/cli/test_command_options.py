@@ -203,6 +203,7 @@ def test_repeated_explainers_of_a_comparison_are_refused_and_commas_are_named(ca
     assert "give it once, as in --techniques A,B" in ended.err
 
 
+@pytest.mark.slow
 def test_every_command_has_both_options(run):
     for name in {*COMMANDS, "synonyms build"} - {"synonyms"}:
         ended = run(*name.split(), "--help")

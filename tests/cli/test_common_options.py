@@ -73,6 +73,7 @@ def refuse(*_, **__):
     raise UserError("the test does not run this")
 
 
+@pytest.mark.sweep(keep=5)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_offers_the_common_options_that_it_reads(command, folder, capsys, monkeypatch):
     if command in LONG:
@@ -145,6 +146,7 @@ def sizes():
     return import_module(MODEL[0].partition(":")[0]).SIZES
 
 
+@pytest.mark.sweep(keep=("predict",))
 @pytest.mark.parametrize("command", BATCHED)
 def test_a_smaller_batch_size_passes_fewer_texts_to_the_model(command, folder, capsys, sizes):
     largest = []

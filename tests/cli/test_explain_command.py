@@ -53,6 +53,7 @@ def test_the_seed_reaches_what_draws_and_is_the_same_again_by_default(explained,
     assert first != other
 
 
+@pytest.mark.slow
 def test_attention_is_aggregated_as_requested(explained, bert):
     rolled = steadygaze.load(bert, device="cpu", attention="rollout").explain(LONG, "attention")
     ended = explained(LONG, "--explainer", "attention", "--attention", "rollout", "--json")
@@ -74,6 +75,7 @@ def test_settings_reach_the_explainer(explained):
     assert sum(map(abs, wide)) < sum(map(abs, narrow))
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -177,6 +179,7 @@ def test_labels_need_a_file_and_classes_of_the_model(explained, tmp_path):
     assert "the data have the label 'lukewarm', which is not a class of" in ended.err
 
 
+@pytest.mark.slow
 def test_rows_without_a_label_are_left_out_only_if_labels_are_read(explained, bert, tmp_path):
     file, (first, second, *_) = tmp_path / "some.csv", steadygaze.load(bert).classes
     file.write_text(f"text,rating\na good film,{first}\na dull film,\n,{first}\na bad film,{second}\n")
@@ -189,6 +192,7 @@ def test_rows_without_a_label_are_left_out_only_if_labels_are_read(explained, be
     assert "no label" not in ended.err
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("columns", "values", "expected"),
     [

@@ -91,12 +91,14 @@ def test_json_is_all_there_is_on_standard_output(made: Path, run: Run, tmp_path:
     assert isinstance(result["warnings"], list)
 
 
+@pytest.mark.slow
 def test_who_wants_quiet_gets_the_result_alone(made: Path, run: Run, tmp_path: Path) -> None:
     ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"), "--quiet")
     assert ended.err == ""
     assert "post-hoc-accuracy" in ended.out
 
 
+@pytest.mark.slow
 def test_no_label_column_is_needed(made: Path, run: Run, tmp_path: Path) -> None:
     ended = run("fit-explainer", *fit_arguments(made, tmp_path / "ex", data="bare.csv"))
     assert ended.code == 0, ended.err
@@ -177,6 +179,7 @@ def test_an_explainer_is_replaced_only_with_replace(made: Path, run: Run, tmp_pa
     assert (tmp_path / "ex" / "config.json").read_bytes() != before
 
 
+@pytest.mark.slow
 def test_an_explainer_that_is_finished_is_done(made: Path, run: Run, tmp_path: Path) -> None:
     """Also where a kill during the deletion of the answers left some of them."""
     first = run("fit-explainer", *fit_arguments(made, tmp_path / "ex"), "--json")
@@ -274,6 +277,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: type[BaseException], after: 
         yield calls
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [(ConnectionError, 2, "the machine went away"), (KeyboardInterrupt, 130, "run the same command again")],
@@ -330,6 +334,7 @@ def test_a_hugging_face_folder_is_a_black_box(run: Run, somebody: Path, tmp_path
     assert [len(words) for words in selected(result)] == [2]
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("explainer", ["attention", "gradient", "leave-one-out"])
 def test_anybodys_model_is_explained(run: Run, somebody: Path, explainer: str) -> None:
     ended = run("explain", somebody, *folders.TEXTS[:2], "--explainer", explainer, "--json")
@@ -340,6 +345,7 @@ def test_anybodys_model_is_explained(run: Run, somebody: Path, explainer: str) -
     assert set(first["probabilities"]) == set(folders.LABELS)
 
 
+@pytest.mark.slow
 def test_an_explanation_of_another_class_is_available_from_every_explainer(run: Run, somebody: Path) -> None:
     arguments = ("explain", somebody, "a good film", "--explainer", "gradient", "--target")
     assert json.loads(run(*arguments, "neutral", "--json").out)["target"] == "neutral"
@@ -356,6 +362,7 @@ def test_a_model_without_attention_refuses_the_explainer_attention_and_no_other(
     assert "attention cannot explain bert: the model has no attention weights" in ended.err
 
 
+@pytest.mark.slow
 def test_an_output_of_a_multi_label_model_is_explained(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

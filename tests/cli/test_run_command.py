@@ -58,7 +58,7 @@ def test_a_closed_pipe_does_not_fail_a_command(
         assert getattr(sys, name) is stream, "the caller's stream is restored"
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("more", [[], ["--json"]])
 @pytest.mark.parametrize("requirement", ["accuracy>=0", "accuracy>=1.5"])
 def test_a_closed_pipe_keeps_the_exit_code_of_the_gate(
@@ -144,6 +144,7 @@ def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:
     assert received == []
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_the_process_ends_with_that_exit_code(unbuffered: str) -> None:
     """Python flushes the streams once more when it ends, and would exit with 120."""

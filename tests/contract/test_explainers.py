@@ -89,7 +89,7 @@ def test_the_model_is_left_as_it_was_even_when_it_fails_at_any_call(name, part, 
         monkeypatch.setattr(getattr(model, part), "forward", failing)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=4)
 @PAIR
 @EXPLAINER_AND_MODEL
 def test_the_same_text_gets_the_same_explanation_again_and_in_any_batch(name, encoder, pair):
@@ -106,7 +106,7 @@ def test_the_same_text_gets_the_same_explanation_again_and_in_any_batch(name, en
         torch.testing.assert_close(alone.weights[0, : len(text)], together.weights[row, : len(text)], rtol=0, atol=1e-5)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=4)
 @EXPLAINER_AND_MODEL
 def test_what_stands_in_the_padding_and_beside_a_text_changes_nothing(name, encoder):
     model, explainer, texts = in_use(encoder, True), made(name), batch(split(pair=True))
@@ -119,6 +119,7 @@ def test_what_stands_in_the_padding_and_beside_a_text_changes_nothing(name, enco
     torch.testing.assert_close(other[turned], result, rtol=0, atol=1e-5)
 
 
+@pytest.mark.sweep(keep=4)
 @EXPLAINER
 def test_the_explained_class_is_the_predicted_one_unless_another_is_named(name):
     model, explainer, texts = classifier("bilstm"), made(name), batch(split())
@@ -133,6 +134,7 @@ def test_the_explained_class_is_the_predicted_one_unless_another_is_named(name):
         assert torch.equal(predicted_weights, other)
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("name", [name for name in NAMES if made(name).requires])
 def test_vectors_in_place_of_the_texts_own_are_what_is_explained(name):
     """With the words' own vectors, the same as with the words; with those of other words, the result of these."""

@@ -249,6 +249,7 @@ def check(name: str, text: str, expected: list[str]) -> None:
         assert "<table" not in flat(text)[:first]
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize(
     ("command", "state"),
     [
@@ -309,6 +310,7 @@ def test_commands_that_train_say_what_is_wrong_with_their_models(
         assert [content.count(f"{model} predicts the label") for model in models] == [1] * len(models), content
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("state", STATES)
 def test_python_objects_carry_the_health_of_their_model(state: str, trained: Path, folder: Path) -> None:
     expected = STATES[state][1]

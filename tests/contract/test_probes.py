@@ -47,6 +47,7 @@ def test_a_probe_leaves_model_batch_generator_and_flags_unchanged(name, encoder,
         assert value is None or value.equal(getattr(texts, key))
 
 
+@pytest.mark.sweep(keep=5)
 @pytest.mark.usefixtures("unusual_flags")
 @PROBE
 def test_a_probe_leaves_the_model_unchanged_if_any_call_of_an_extension_point_fails(name):

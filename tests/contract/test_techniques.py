@@ -98,6 +98,7 @@ def test_terms_are_one_finite_number_for_each_text_and_one_of_them_can_be_minimi
     assert sum(terms.values()).sum().requires_grad
 
 
+@pytest.mark.sweep(keep=6)
 def test_a_batch_is_its_texts_one_by_one_unless_the_technique_declares_otherwise(name: str) -> None:
     together = terms_of(name, batch_of([0, 1, 2, 3]))
     alone = [terms_of(name, batch_of([row])) for row in range(4)]
@@ -159,6 +160,7 @@ def test_what_it_declares_hangs_together(name: str) -> None:
         assert 0 <= player.offset < player.every
 
 
+@pytest.mark.sweep(keep=5)
 def test_eighteen_steps_a_stage_lower_what_is_minimized_and_teach_the_labels(name: str) -> None:
     technique = TECHNIQUES[name](**QUICK.get(name, {}))
     steps = {"epochs": 3, "learning_rate": 0.02} if name != "hardkuma" else {"epochs": 5}  # its multipliers rise first

@@ -33,6 +33,7 @@ def test_a_thousand_names_are_not_all_listed():
     assert message.endswith("… (1000 in all).")
 
 
+@pytest.mark.slow
 def test_few_of_many_long_names_are_compared_in_full(monkeypatch):
     compared = []
     monkeypatch.setattr(SequenceMatcher, "ratio", lambda matcher: compared.append(matcher.a) or 0.0)

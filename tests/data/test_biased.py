@@ -43,7 +43,7 @@ def many(label: str, n: int) -> list[Example]:
     return [Example(f"{label} {i}", label) for i in range(n)]
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("agreement", [0.5, 0.7, 0.75, 0.8])
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_the_token_agrees_as_often_as_requested_in_every_split(agreement: float, split: str) -> None:
@@ -153,6 +153,7 @@ def test_a_token_may_be_a_colon_though_a_colon_ends_what_is_written(tmp_path: Pa
         assert load_corpus(own.name) == own, tokens
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = "".join(f'{{"text": "it is {word} {i}", "label": "{word}"}}\n' for i in range(80) for word in ("ok", "ko"))
     (tmp_path / "a.jsonl").write_text(rows)

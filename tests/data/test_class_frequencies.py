@@ -130,6 +130,7 @@ def test_all_pairs_inside_given_groups_are_compared() -> None:
         clf.fit(TEXTS, LABELS)
 
 
+@pytest.mark.slow
 def test_pairs_of_a_large_group_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 300 words, the 100 most frequent are compared with each other: 4,950 pairs; the representative with all."""
     words = [a + b for a, b in itertools.product(string.ascii_lowercase, repeat=2)][:300]

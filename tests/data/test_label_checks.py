@@ -93,12 +93,14 @@ def test_every_word_without_an_inner_letter_is_a_typo_of_it(word: str) -> None:
         assert near_duplicates({word: 50, typo: 1}) == [[word, typo]]
 
 
+@pytest.mark.slow
 def test_many_labels_take_a_few_keys_each() -> None:
     """Not a comparison of all pairs: 5,000 labels have 12 million."""
     counts = {f"label number {number} of many": 9 for number in range(5000)}
     assert near_duplicates(counts) == []
 
 
+@pytest.mark.slow
 def test_texts_in_the_column_of_labels_are_not_compared_letter_by_letter() -> None:
     """The keys of one text of 1,000 words would have 7 million parts."""
     texts = {f"{number} {'another word ' * 500}": 9 for number in range(200)}

@@ -385,6 +385,7 @@ def test_rows_are_counted_across_blocks(write):
         load_corpus(write("a.csv", f'text,label\n"a,x\n{rows.replace(chr(34), "")}'))
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".txt"])
 def test_the_memory_of_a_stream_does_not_grow_with_the_file(tmp_path, suffix):

@@ -104,6 +104,7 @@ def test_marked_spans_return_to_the_text(texts):
             assert marked == texts[row]
 
 
+@pytest.mark.slow
 def test_runs_of_a_hundred_thousand_letters_are_segmented():
     for letter in "中กあアက":
         (positions,) = word_breaks([letter * 100_000]).values()

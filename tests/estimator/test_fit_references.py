@@ -22,6 +22,7 @@ THREE = ["pos", "neg", "odd"]
 # --- a reference that is given
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("technique", ["seat", "anchored"])
 def test_a_given_reference_makes_the_same_student_as_one_trained_by_the_run(technique):
     """The reference of a run of seed 3 is a vanilla model of seed 3."""

@@ -57,6 +57,7 @@ def test_a_clone_keeps_the_settings_and_shares_none():
     assert "epsilon=0.5" not in repr(clf)
 
 
+@pytest.mark.slow
 def test_grid_search_over_flat_settings():
     quick = tiny("average", technique="word-at", batch_size=8)
     search = GridSearchCV(quick, {"epsilon": [0.1, 0.5], "hidden": np.array([4, 5])}, cv=2, error_score="raise")

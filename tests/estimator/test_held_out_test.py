@@ -116,6 +116,7 @@ def test_a_share_outside_its_range_is_refused(capsys, data, tmp_path, share):
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("suffix", "drop"), [(".csv", ()), (".jsonl", ("--drop-empty",))])
 def test_the_test_part_is_written_with_all_columns_and_has_no_training_texts(capsys, tmp_path, suffix, drop):
     rows = [

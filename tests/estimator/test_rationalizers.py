@@ -184,6 +184,7 @@ def test_commands_read_the_column_of_sentences(tmp_path, capsys, monkeypatch):
     assert message in commands.refused(capsys, "serve", "model", *option)
 
 
+@pytest.mark.slow
 def test_an_audit_reads_given_sentences(tmp_path):
     examples = spoken_corpus(tmp_path).training
     clf = tiny(technique="a2r").fit(examples, LABELS)

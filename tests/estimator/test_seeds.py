@@ -78,6 +78,7 @@ def test_a_fit_whose_seeds_all_diverge_is_an_error(monkeypatch):
         classifier(encoder="average", n_seeds=2).fit(TEXTS, LABELS)
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_of_several_seeds_is_resumed(tmp_path):
     expected = classifier(n_seeds=2).fit(TEXTS, LABELS)
     fitted = classifier(n_seeds=2).fit(TEXTS, LABELS, checkpoint=tmp_path / "run")

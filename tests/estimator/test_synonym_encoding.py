@@ -43,6 +43,7 @@ def grouped() -> TextClassifier:
     return tiny(synonym_groups=GROUPS).fit(TEXTS, LABELS)
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     "explainer", [None, "lime", "kernel-shap", "integrated-gradients", "leave-one-out", "input-x-gradient"]
 )
@@ -64,6 +65,7 @@ def test_encoders_and_techniques_do_not_see_in_group_rewrites(encoder: str, tech
     assert outcome(clf, ["the plot"]) != outcome(clf, ["the good"])
 
 
+@pytest.mark.slow
 def test_a_transformer_does_not_see_in_group_rewrites(encoder: str, tmp_path: Path) -> None:
     clf = tiny(encoder, synonym_groups=GROUPS).fit(TEXTS, LABELS)
     clf.save(tmp_path / "model")
@@ -283,6 +285,7 @@ def test_the_vector_of_a_group_is_that_of_its_representative_or_the_mean(
     assert vectors[vocabulary.index("film")].tolist() == [7.0, 7.0]
 
 
+@pytest.mark.slow
 def test_the_audit_counts_substitutions_inside_a_group(grouped: TextClassifier) -> None:
     table = {"good": ["fine"], "fine": ["good"], "bad": ["dreadful", "dull"], "film": ["movie"], "plot": ["story"]}
     report = sg.audit(grouped, TEXTS, LABELS, synonyms=table, skewed_epochs=1)

@@ -76,6 +76,7 @@ def test_drawn_values_come_near_the_exact_ones():
     assert err[1] < err[0] / 3
 
 
+@pytest.mark.slow
 def test_captum_solves_the_same_subsets_to_the_same_values():
     """Captum holds the sum by a weight of a million, in single precision."""
     model, words = cached_classifier("bilstm"), random_texts(11)

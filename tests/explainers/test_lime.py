@@ -47,6 +47,7 @@ def test_a_short_text_gets_the_line_of_scikit_learn_through_all_its_subsets(enco
         np.testing.assert_allclose(result[place][words.mask[place]].numpy(), line.coef_, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_captum_makes_the_same_line_of_the_same_subsets_of_a_long_text():
     """Captum keeps inputs, answers and weights in single precision."""
     model, words = cached_classifier("bilstm"), random_texts(12)

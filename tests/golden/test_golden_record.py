@@ -39,6 +39,7 @@ def test_every_entry_belongs_to_one_part():
     )
 
 
+@pytest.mark.slow
 def test_a_changed_number_a_missing_entry_and_another_length_are_differences(tmp_path):
     record = read_record()
     record["found"]["predict"]["code"] = 3

@@ -106,7 +106,7 @@ def test_images_in_a_list_and_images_for_validation() -> None:
     assert dicts_of(fitted, list(TEST)) == dicts_of(fitted)
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("kind", ["l2x", "conditioned", "ail", "cxplain"])
 def test_an_explainer_loaded_from_its_folder_explains_the_same(kind: str, tmp_path: Path) -> None:
     method = {"conditioned": "vibi"}.get(kind, kind)

@@ -31,7 +31,8 @@ def test_the_probe_predicts_class_shares_from_uninformative_masks() -> None:
     assert result == pytest.approx(entropy, abs=0.03)
 
 
-@pytest.mark.parametrize("rule", [pytest.param("one place", marks=pytest.mark.slow), "two places at odds"])
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["one place", "two places at odds"])
 def test_the_probe_predicts_the_label_from_masks_that_encode_it(rule: str) -> None:
     def label(mask: Tensor) -> Tensor:
         return (mask[:, 3] if rule == "one place" else mask[:, 3] ^ mask[:, 8]).long()

@@ -50,6 +50,7 @@ def test_the_module_has_at_most_sixty_lines():
     assert len(SOURCE.strip().splitlines()) <= 60
 
 
+@pytest.mark.slow
 def test_page_terminal_and_json_show_measure_verdict_label_and_advice(texts):
     report = audited(texts)
     (verdict,) = (verdict for verdict in report.verdicts if verdict.key == "front-loading")

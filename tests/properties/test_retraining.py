@@ -67,6 +67,7 @@ def test_a_model_of_an_unknown_technique_is_refused_before_the_audit(monkeypatch
         sg.audit(clf, TEXTS, LABELS, train=(TEXTS, LABELS))
 
 
+@pytest.mark.slow
 def test_a_retraining_that_diverges_leaves_the_other_numbers(monkeypatch):
     def diverge(*_, **__):
         raise TrainingDiverged("training diverged: the loss is NaN.")

@@ -255,6 +255,7 @@ def number_of(command: str, option: str, default: int) -> int:
     return int(match[1]) if match else default
 
 
+@pytest.mark.slow
 def test_more_texts_of_a_class_as_advised_are_almost_always_enough():
     """200 audits of models whose second class has 5 to 40 % of the shuffled texts."""
     generator, enough = np.random.default_rng(0), []

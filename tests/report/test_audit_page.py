@@ -294,6 +294,7 @@ def test_a_page_is_small(html):
     assert len(html.encode()) < 400_000
 
 
+@pytest.mark.slow
 def test_a_page_of_long_texts_and_many_points_stays_under_two_megabytes():
     words = " ".join(f"word{i}" for i in range(3000))
     e = explanation(words, {"word7": 0.5}, "positive", 0.9)

@@ -76,6 +76,7 @@ def replaced(path: str, value) -> dict:
     return values
 
 
+@pytest.mark.sweep(keep=8)
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [

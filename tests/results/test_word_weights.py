@@ -225,6 +225,7 @@ def test_explainers_of_the_same_name_are_refused(explainers):
         sg.word_weights(predict, TEXTS, explainers, classes=CLASSES)
 
 
+@pytest.mark.slow
 def test_memory_of_the_intervals_does_not_grow_with_the_texts():
     """2,000 resamples of 20,000 texts at once are 160 MB; a chunk is 16 MB in a few copies."""
     items = [explanation("good film", [3.0, 1.0]), explanation("good dull", [4.0, -2.0])] * 10_000

@@ -59,6 +59,7 @@ texts = st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from([" ", ", ", "
 tables = st.dictionaries(st.sampled_from(WORDS), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3), min_size=1)
 
 
+@pytest.mark.slow
 @given(text=texts, table=tables, seed=st.integers(0, 99), samples=st.sampled_from([2, 1000]))
 def test_a_label_that_clicks_change_is_never_certified(text, table, seed, samples):
     def predict(rewrites):

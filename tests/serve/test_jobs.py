@@ -142,6 +142,7 @@ def test_the_number_and_the_size_of_jobs_are_limited():
     jobs.close()
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize(
     ("content", "name", "options", "message"),
     [
@@ -301,6 +302,7 @@ def test_an_audit_has_the_numbers_of_sg_audit_and_the_texts_behind_them():
     assert [(answer["total"], len(answer["texts"])) for answer in result] == [(3, 3), (2, 2), (1, 1), (4, 1)]
 
 
+@pytest.mark.slow
 def test_an_audit_has_the_batch_size_of_the_server():
     sizes = []
 
@@ -317,6 +319,7 @@ def test_an_audit_has_the_batch_size_of_the_server():
         assert sizes[0] == first
 
 
+@pytest.mark.slow
 def test_the_data_of_the_server_are_audited_with_their_rationales():
     async def work(client):
         job = await finished(client, (await client.post("/v1/audit", json={"limit": 3})).json())

@@ -44,6 +44,7 @@ def predict(texts):
 """
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("path", PATHS)
 def test_no_file_outside_the_static_folder_is_readable(path):
     answer = request("GET", f"/static/{path}")
@@ -62,6 +63,7 @@ def test_a_link_in_the_static_folder_is_not_followed_outside(tmp_path, monkeypat
     assert request("GET", "/static/link").status_code == 404
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     "name", ["../../../tmp/x.csv", "/etc/passwd.csv", "a/b.csv", "..\\x.csv", "\x00.csv", "x" * 250 + ".csv"]
 )

@@ -62,6 +62,7 @@ def refused(content: bytes, name: str) -> tuple[int, str, list]:
     return run(work)
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_expands_is_refused_and_leaves_no_job(name):
     status, message, jobs = refused(FILES[name], name)
@@ -103,6 +104,7 @@ def test_lists_without_content_count():
     assert (status, "too large without compression" in message) == (422, True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the address space")
 def test_the_memory_of_the_process_that_reads_a_parquet_file_first_is_limited(monkeypatch):
     """A usual file, and less memory than Python needs."""

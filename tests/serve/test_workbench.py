@@ -441,6 +441,7 @@ def test_a_wrong_file_is_refused_with_a_sentence(page):
     expect(page.locator("#status.error")).to_contain_text("has no column 'text'; its columns: review")
 
 
+@pytest.mark.slow
 def test_markup_in_texts_is_shown_and_not_run(page):
     explain(page, SCRIPT)
     expect(page.locator("#cards")).to_contain_text("document.title")

@@ -41,6 +41,7 @@ def test_attention_of_a_classifier_of_single_texts_is_not_the_choice_of_the_rule
     assert default_explainer(Classifier) == "attention"
 
 
+@pytest.mark.slow
 def test_the_csv_file_of_the_page_is_that_of_the_records(records: Any) -> None:
     page = ROOT / "docs" / "methods" / "default-explainer.md"
     assert all_tables(records) == page.with_suffix(".csv").read_text(encoding="utf-8")

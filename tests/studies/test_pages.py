@@ -12,7 +12,7 @@ from studies.numbers import Numbers, Origin, by_name, different_names, read_numb
 from studies.rendering import render
 from studies.study import STUDIES, Study
 
-SLOW = {"ledger", "papers", "stability"}
+SLOW = {"ledger", "papers", "stability", "synonyms"}
 """Studies whose numbers take more than half a second."""
 PUBLISHED = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name

@@ -21,6 +21,7 @@ from studies.tables import RECORDS
 FILES = sorted(RECORDS.glob("*-table*.gz")) + sorted(RECORDS.glob("*-figure*.gz"))
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.split(".")[0])
 def test_a_number_of_a_table_is_the_mean_over_its_models(file: Path) -> None:
     reproduction, cells = Reproduction.from_records(file)
@@ -43,6 +44,7 @@ def test_a_number_of_a_table_is_the_mean_over_its_models(file: Path) -> None:
     assert checked == len(values) > 0
 
 
+@pytest.mark.slow
 def test_a_later_run_replaces_the_models_of_an_earlier_one() -> None:
     """bAbI 1 has five seeds in the run that learns it, and three in the run that does not."""
     reproduction, cells = records("kitada-table2")

@@ -20,6 +20,7 @@ def test_every_plot_has_a_file() -> None:
     assert sorted(results.PLOTS) == NAMES
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_plot_shows_the_data_of_the_records(name: str) -> None:
     drawn = (FIGURES / f"{name}.svg").read_text(encoding="utf-8")

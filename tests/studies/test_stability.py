@@ -92,6 +92,7 @@ def test_a_prediction_is_not_narrower_than_the_variation_between_seeds() -> None
     assert statistics.prediction(ours, plain)[:3] == pytest.approx((2.0, 2 / half, 2 * half))
 
 
+@pytest.mark.slow
 def test_a_prediction_covers_another_data_set() -> None:
     """2,000 draws of three and one data sets whose logarithms of ratios are normal: 95 %."""
     rng, hits, one = np.random.default_rng(0), 0, {s: [1.0, 1.0] for s in "abc"}

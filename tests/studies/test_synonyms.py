@@ -144,6 +144,7 @@ def test_the_long_student_meets_every_target_that_the_table_has():
     assert records.cost((LONG, "both")) > 3
 
 
+@pytest.mark.slow
 def test_a_part_has_all_the_models_of_the_rows_that_the_page_names():
     counts = {name: {part.records.count(row) for row in part.rows} for name, part in PARTS.items() if part.rows}
     assert counts["first"] == counts["minilm"] == counts["minilm-second"] == {5}

@@ -404,6 +404,7 @@ def test_small_data_are_trained_with_the_settings_of_a_single_training(tmp_path,
     assert (used["batch_size"], used["hidden"], used["small_data"]) == ((8, 4, True) if small else (32, 4, False))
 
 
+@pytest.mark.slow
 def test_the_settings_of_the_page_are_those_of_the_trained_models(done, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(done, folder)

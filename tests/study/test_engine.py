@@ -44,6 +44,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("executor", [InProcess, partial(LocalProcesses, 2)])
 def test_every_cell_runs_once_after_those_it_needs(tmp_path: Path, executor):
     activities = []

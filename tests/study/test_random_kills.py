@@ -1,4 +1,4 @@
-"""Comparisons, searches and Ray workers that are killed at random moments, 20 times each, end in the same bytes."""
+"""Comparisons, searches and Ray workers that are killed at random moments, again and again, end in the same bytes."""
 
 import multiprocessing
 import os
@@ -19,7 +19,7 @@ from study import test_tune
 from study.tiny import quicken, run
 from study.toy_cells import runs, square_cell
 
-KILLS = 20
+KILLS = pytest.mark.parametrize("number", [5, pytest.param(20, marks=pytest.mark.exhaustive)])
 RESTARTS = 200
 """Most processes of a test: a kill can come after the end."""
 pytestmark = [
@@ -55,9 +55,10 @@ def _texts(tmp_path_factory: pytest.TempPathFactory) -> None:
     test_tune.write_texts(test_tune.TEXTS.setdefault("folder", tmp_path_factory.mktemp("texts")))
 
 
+@KILLS
 @pytest.mark.parametrize("work", [compare, tune])
 def test_a_study_that_is_killed_at_random_ends_in_the_same_bytes(
-    work: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    work: Callable[[Path], None], number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A killed run is started again until it ends; then the next one begins."""
     start = time.monotonic()
@@ -70,7 +71,7 @@ def test_a_study_that_is_killed_at_random_ends_in_the_same_bytes(
     for _ in range(RESTARTS):
         out = tmp_path / str(folder)
         process = started(work, out)
-        process.join(draw.uniform(0, 0.7 * duration) if kills < KILLS else None)
+        process.join(draw.uniform(0, 0.7 * duration) if kills < number else None)
         process.kill()
         process.join()
         if process.exitcode == -signal.SIGKILL:
@@ -80,26 +81,27 @@ def test_a_study_that_is_killed_at_random_ends_in_the_same_bytes(
         ended = without_durations(snapshot(out))
         assert [name for name in expected.keys() | ended.keys() if expected.get(name) != ended.get(name)] == []
         folder += 1
-        if kills >= KILLS:
+        if kills >= number:
             break
-    assert kills == KILLS
+    assert kills == number
     with capsys.disabled():
         print(f"\n{work.__name__}: {kills} kills, {folder - 1} runs, each with the same bytes")
 
 
+@KILLS
 def test_ray_workers_that_are_killed_at_random_change_no_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ray")
     paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    draw, killed = random.Random(0), set[Path]()
+    draw, killed, cells = random.Random(0), set[Path](), number + 10
     context = multiprocessing.get_context("fork")
     over = context.Event()
 
     def kill_workers() -> None:
         """Kill the worker of a cell that runs for the first time: a cell survives two losses."""
-        while len(killed) < KILLS and not over.is_set():
+        while len(killed) < number and not over.is_set():
             time.sleep(draw.uniform(0.02, 0.3))
             running = [file for file in tmp_path.glob("cells/*/runs.txt") if not (file.parent / "record.json").exists()]
             for file in set(running) - killed:
@@ -112,12 +114,12 @@ def test_ray_workers_that_are_killed_at_random_change_no_result(
     killer = context.Process(target=kill_workers)
     killer.start()
     try:
-        records = run_cells([square_cell(number, seconds=0.5) for number in range(30)], tmp_path, RayExecutor("ray", 2))
+        records = run_cells([square_cell(n, seconds=0.5) for n in range(cells)], tmp_path, RayExecutor("ray", 2))
     finally:
         over.set()
         killer.join()
-    assert int((tmp_path / "killed").read_text()) == KILLS
-    assert [record.result for record in records.values()] == [{"square": number**2} for number in range(30)]
-    assert {(tmp_path / "cells" / f"square-{n}" / "square.txt").read_text() for n in range(30)} == {
-        str(n**2) for n in range(30)
+    assert int((tmp_path / "killed").read_text()) == number
+    assert [record.result for record in records.values()] == [{"square": n**2} for n in range(cells)]
+    assert {(tmp_path / "cells" / f"square-{n}" / "square.txt").read_text() for n in range(cells)} == {
+        str(n**2) for n in range(cells)
     }

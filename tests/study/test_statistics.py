@@ -137,6 +137,7 @@ def test_macro_f1_is_resampled_over_seeds_and_texts_as_an_enumeration_does():
             assert low - 1e-9 <= end <= high + 1e-9
 
 
+@pytest.mark.slow
 def test_seeds_and_texts_decide_whether_the_interval_of_macro_f1_contains_the_truth():
     """Texts of one difficulty, seeds right in 70, 80 or 90 % of them: 60 comparisons of 3 seeds on 60 texts."""
     generator, held, held_by_seeds = np.random.default_rng(6), 0, 0
@@ -153,6 +154,7 @@ def test_seeds_and_texts_decide_whether_the_interval_of_macro_f1_contains_the_tr
     assert held_by_seeds < 51
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("seeds", [3, 6])
 def test_techniques_that_do_not_differ_are_seldom_called_different_whatever_the_seed_does(seeds):
     """Texts differ by 0.5 and by 0.5 more in each model, the mean of a model by 0.2 with its seed; 500 times."""

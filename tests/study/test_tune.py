@@ -210,6 +210,7 @@ def test_an_interrupted_stack_goes_on_and_ends_in_the_same(stacked: Path, tmp_pa
     assert (tmp_path / "out" / "tuning.json").read_bytes() == (stacked / "tuning.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_trial_that_diverges_in_a_stack_fails_alone(tmp_path: Path, monkeypatch):
     sizes = use_stacks(monkeypatch)
     config = search(trials=3, spaces={"learning_rate": SearchChoice(0.01, 10.0)}, technique="vanilla", prune=False)

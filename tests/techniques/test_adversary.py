@@ -75,6 +75,7 @@ def test_weights_of_exactly_nothing_are_worth_much_but_not_everything():
     assert all(gradient is None or gradient.isfinite().all() for gradient in slope)
 
 
+@pytest.mark.slow
 def test_it_agrees_with_its_reference_and_looks_elsewhere():
     """Beside a copy with λ = 0: nearly the same predictions, another attention."""
     data, results = corpus(), {}

@@ -155,6 +155,7 @@ def fresh(**settings: object) -> TextClassifier:
     return tiny("bigru", technique="fresh", seed=3, epochs=2, settings={**SMALL, **settings})
 
 
+@pytest.mark.slow
 def test_a_trained_vanilla_model_can_be_the_scorer():
     own = fresh().fit(TEXTS, LABELS)
     vanilla = tiny("bigru", seed=3, epochs=2).fit(TEXTS, LABELS)

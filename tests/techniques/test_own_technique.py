@@ -140,6 +140,7 @@ def test_the_printed_commands_import_the_module(module):
     assert rerun_command(settings)[-2:] == ("--import", "own_penalty")
 
 
+@pytest.mark.slow
 def test_commands_import_the_module(module, capsys: pytest.CaptureFixture[str]):
     module()
     for number, command in enumerate(

@@ -238,6 +238,7 @@ def does(technique: RationalizingTechnique, model: Rationalizer) -> tuple[object
     return players, technique.stages(0), model(batch).selected.tolist(), results
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize(("kind", "how"), [(kind, how) for kind, every in KINDS.items() for how in every], ids=str)
 def test_just_those_settings_are_refused_that_do_nothing(kind: type[RationalizingTechnique], how: dict[str, object]):
     """Each is set to something else: where all stays as it was there is a sentence, and elsewhere none."""

@@ -136,6 +136,7 @@ def test_it_is_the_collapse_test_of_the_validation_texts_at_the_selected_epoch()
     assert len({record["attention"]["distance_to_uniform"] for record in run.history}) == 4  # each epoch its own
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("name", "beside"),
     [
@@ -155,6 +156,7 @@ def test_overlap_is_there_only_where_the_stage_has_finished_models_beside_it(
     assert {record["stage"]: record["attention"]["overlap"] is not None for record in run.history} == beside
 
 
+@pytest.mark.slow
 def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
     validation = corpus(16, seed=1)
     run = make_run(Committee(), sharp, seed=1, data=corpus(), validation=validation)  # not all seeds separate them
@@ -168,6 +170,7 @@ def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
     assert expected not in alone  # neither of them would do
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("technique", "make", "reason"),
     [

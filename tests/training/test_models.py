@@ -20,6 +20,7 @@ def trained(technique: Technique, *names: str) -> dict[str, Classifier]:
     return {name: run.models[name] for name in names}
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("technique", "names"), [(Distil(), ["teacher"]), (Committee(), ["one", "other"])])
 def test_a_run_given_its_teachers_ends_in_the_weights_of_one_that_trained_them(
     technique: Technique, names: list[str]
@@ -49,6 +50,7 @@ class Three(Committee):
         return first, other, replace(first, name="third", model="third", seed=seed + 3), agree
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "teacher", ["third", *(pytest.param(name, marks=pytest.mark.slow) for name in ("one", "other"))]
 )
@@ -80,6 +82,7 @@ def test_a_model_that_no_stage_makes_is_one_beside_them() -> None:
     assert {name for name in ended if ended[name] != start[name]} == {n for n in ended if n.startswith("scorer.")}
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_a_run_given_its_teacher_can_be_interrupted_and_resumed(epochs: int, tmp_path: Path) -> None:
     models = trained(Distil(), "teacher")

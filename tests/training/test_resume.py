@@ -46,7 +46,7 @@ def test_a_run_interrupted_after_any_epoch_ends_in_the_same_bits(
     assert rest.skipped == epochs
 
 
-@pytest.mark.sweep(keep=("committee", "lens", "duel", "anneal"))
+@pytest.mark.sweep(keep=("committee", "anneal"))
 @pytest.mark.parametrize("name", TOYS)
 def test_a_run_interrupted_again_and_again_in_mid_epoch_ends_in_the_same_bits(
     name: str, uninterrupted: Any, tmp_path: Path
@@ -56,7 +56,7 @@ def test_a_run_interrupted_again_and_again_in_mid_epoch_ends_in_the_same_bits(
     assert outcome(make_run(TOYS[name], folder=tmp_path, resume=True)) == uninterrupted[name]
 
 
-@pytest.mark.sweep(keep=("committee", "lens", "duel", "anneal"))
+@pytest.mark.sweep(keep=("committee", "anneal"))
 @pytest.mark.parametrize("name", TOYS)
 def test_a_run_interrupted_inside_any_write_ends_in_the_same_bits(
     name: str, uninterrupted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -83,7 +83,7 @@ def test_one_model_trains_as_in_the_ordinary_loop(name):
     assert {k: pytest.approx(v) for k, v in record["terms"].items()} == static_record["terms"]
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", [name for name in STATIC if TECHNIQUES[name].stacks])
 def test_each_model_of_a_stack_trains_as_if_alone(name):
     technique, data = TECHNIQUES[name](**SMOOTH.get(name, {})), corpus()
@@ -114,7 +114,7 @@ VARIED = {
 }
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", VARIED)
 def test_models_of_a_stack_have_their_own_settings(name):
     data, kind = corpus(), TECHNIQUES[name.split()[0]]
@@ -211,6 +211,7 @@ DATA = corpus()
 NO_MODEL = r"train, seed 1: training diverged.*The other models are not affected"
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("stacks", [True, False], ids=["one stack", "one after another"])
 def test_a_model_that_diverges_is_left_out_and_the_others_go_on(stacks):
     (alone,) = execute_together(damaged_runs([], stacks=stacks)[2:])
@@ -296,6 +297,7 @@ def test_teachers_are_trained_at_once_and_each_equals_its_own_run():
         assert_same_model(alone.execute(), run.models[f"teacher-{seed}"])
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=("2",))
 @pytest.mark.parametrize("epochs", range(1, 8))
 def test_a_run_with_stacked_teachers_resumes_after_any_epoch(epochs, tmp_path):
@@ -440,6 +442,7 @@ def dropout_runs(
     ]
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("kind", DROPOUT_KINDS)
 def test_dropout_of_a_model_does_not_depend_on_the_models_trained_with_it(kind):
     three = execute_together(dropout_runs(kind, (0, 1, 2)))
@@ -468,6 +471,7 @@ def run_without_dropout(kind: str) -> TrainingRun:
     return run
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("kind", DROPOUT_KINDS)
 def test_models_with_dropout_resume_as_if_not_interrupted(kind, tmp_path):
     whole = execute_together(dropout_runs(kind, (0, 1), tmp_path / "whole"))
@@ -479,6 +483,7 @@ def test_models_with_dropout_resume_as_if_not_interrupted(kind, tmp_path):
         assert_same_model(model, expected)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", ["vanilla", "attention-at", "word-at"])
 def test_a_transformer_trains_as_in_the_ordinary_loop(name):
     technique, data, loops = TECHNIQUES[name](), corpus(), []
@@ -539,6 +544,7 @@ def test_too_little_memory_halves_the_stack_and_then_is_an_error(monkeypatch):
         train_loops([loop_of(Vanilla(), 0, DATA)])
 
 
+@pytest.mark.slow
 def test_too_little_memory_in_the_first_epoch_halves_the_stack(monkeypatch):
     """A CUDA graph needs memory that the rehearsal does not.  The optimizers have a state, as after a resumption."""
     step, counts = StackedLoop.step, []
@@ -573,6 +579,7 @@ def test_too_little_memory_in_a_later_epoch_of_a_stack_is_an_error(monkeypatch):
         train_loops([loop_of(Vanilla(), seed, DATA) for seed in range(2)])
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("amsgrad", [True, False])
 def test_the_rehearsal_allocates_the_optimizer_state_and_changes_nothing(amsgrad):
     loops, alone = ([loop_of(Vanilla(), seed, DATA, amsgrad=amsgrad) for seed in range(2)] for _ in range(2))

@@ -79,6 +79,7 @@ def test_every_text_begins_with_the_same_words_and_has_thirty_more() -> None:
         assert not set(CONSTANT_WORDS) & set(example.text.split()[len(CONSTANT_WORDS) :])
 
 
+@pytest.mark.slow
 def test_labels_come_equally_often_and_opinions_stand_anywhere() -> None:
     """Of 8,000 fair coins the share of heads is within 5 standard deviations, 0.028, of a half; of 30 places each has
     5 in 30 of the opinions, within 5 √(1/6 · 5/6 / 8000) = 0.021."""
@@ -89,6 +90,7 @@ def test_labels_come_equally_often_and_opinions_stand_anywhere() -> None:
     assert all(abs(many / len(train) - 1 / 6) < 0.021 for many in places.values())
 
 
+@pytest.mark.slow
 def test_as_many_opinions_agree_as_requested() -> None:
     """How many of five agree with the side that was drawn is binomial, 0.85 each.  All five are alike in 0.85⁵ + 0.15⁵
     = 0.4438 of texts; 5 √(0.4438 · 0.5562 / 4000) = 0.039."""

@@ -168,7 +168,7 @@ def test_a_smaller_split_is_the_beginning_of_a_larger_one(reviews):
     assert {split: reviews[split][: len(examples)] for split, examples in small.items()} == small
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.95, 1.0])
 def test_the_appearance_comes_first_as_often_as_requested(share):
     examples = planted_reviews(aspect="appearance", appearance_first=share, sizes=(0, 0, 2_000))["test"]
@@ -176,6 +176,7 @@ def test_the_appearance_comes_first_as_often_as_requested(share):
     assert first == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 2_000))
 
 
+@pytest.mark.slow
 def test_noise_turns_labels_round_and_leaves_the_texts_as_they_are():
     clean, noisy = (planted_reviews(aspect="palate", noise=noise, sizes=(0, 0, 800))["test"] for noise in (0, 0.1))
     assert [(example.text, example.rationales) for example in clean] == [
@@ -190,6 +191,7 @@ def test_noise_turns_labels_round_and_leaves_the_texts_as_they_are():
     assert both < 0.03  # each aspect has coins of its own: 0.01 and four standard errors are 0.024
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("agreement", [0.8, 1.0])
 def test_aspects_agree_as_often_as_requested(agreement):
     """Both as the beer fares, or neither: 0.8² + 0.2² = 0.68."""
@@ -211,6 +213,7 @@ def test_opinions_are_negated_as_often_as_requested(negation, words_of_reason):
     assert all(read_planted_review(example.text, "aroma") == example.label for example in examples)
 
 
+@pytest.mark.slow
 def test_words_of_one_aspect_alone_are_as_likely_as_requested():
     """A frame with an adjective has 31 shared ones on either side, and 8 of its own, each `own` times."""
     mine = {word for words in OWN_ADJECTIVES["palate"].values() for word in words}

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.filterwarnings(
 )  # some are cut short on purpose
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("X", [TEXTS, PAIRS], ids=["single", "pair"])
 def test_a_loaded_model_is_the_saved_one_bit_for_bit(encoder, X, tmp_path):
@@ -40,6 +41,7 @@ def test_a_loaded_model_is_the_saved_one_bit_for_bit(encoder, X, tmp_path):
     assert_same(clf, load(tmp_path / "model"), X)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("X", [TEXTS, PAIRS], ids=["single", "pair"])
 def test_a_transformer_needs_its_folder_no_more_once_it_is_saved(network, X, tmp_path):
     home = shutil.copytree(network, tmp_path / "home")

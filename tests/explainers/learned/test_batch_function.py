@@ -87,7 +87,7 @@ def check_equal(first: tuple[nn.ModuleDict, list[Any]], second: tuple[nn.ModuleD
         assert epoch["fidelity"] == other["fidelity"]
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=2)
 @pytest.mark.usefixtures("_short")
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
 @pytest.mark.parametrize("split", [text_split, image_split])
@@ -186,6 +186,7 @@ def test_a_function_that_reads_from_the_device_is_called() -> None:
     assert drawn.std() > 0
 
 
+@pytest.mark.slow
 def test_a_fit_leaves_no_graphs_and_no_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference cycle would keep the memory of graphs until the next garbage collection."""
     monkeypatch.setattr(BatchFunction, "gathering_devices", ("cpu",))

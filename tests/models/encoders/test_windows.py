@@ -94,6 +94,7 @@ def test_every_window_is_read_as_a_text_of_its_own(cut):
     assert not states[~batch.present].any()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("cut", CUTS)
 def test_windows_cover_every_text_with_little_more_than_its_tokens(cut):
     lengths = np.arange(100)

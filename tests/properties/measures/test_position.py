@@ -88,6 +88,7 @@ def test_three_classes_leave_two_thirds_to_leak():
     assert 0.5 < position_leak(*texts("coded", 900, classes=3)) < 2 / 3
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("kind", ["nothing", "word", "length"])
 def test_weights_at_places_that_have_nothing_to_do_with_the_label_leak_nothing(kind):

@@ -210,7 +210,7 @@ def test_an_attention_that_matters_to_every_word_cannot_be_moved():
     assert (result.weights - 0.5).abs().max() < 0.01
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("decoder", ["linear", "mlp"])
 def test_a_text_gets_the_same_attention_in_any_batch(decoder, dtype):

@@ -182,6 +182,7 @@ def test_the_worst_step_of_a_sure_prediction_is_the_same_in_single_precision():
 # --- at worst, for the attention
 
 
+@pytest.mark.sweep(keep=1)
 @MODEL
 def test_the_worst_step_for_attention_moves_it_further_than_the_random_one_it_started_from(encoder):
     """Noise of the same key is the start."""

@@ -118,7 +118,7 @@ def shown(probs: Tensor) -> set[int]:
 # --- how many, and which
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("shares", [SHARES, OTHERS], ids=["eraser", "others"])
 @REMOVAL
 def test_the_exact_number_of_top_words_of_each_text_is_erased(removal, shares):
@@ -164,7 +164,7 @@ def test_of_equals_the_lot_belongs_to_the_text_and_weight_comes_first():
 # --- the same as one text at a time
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @REMOVAL
 @PAIR
 @MODEL
@@ -179,6 +179,7 @@ def test_the_result_equals_erasing_one_text_at_a_time(encoder, pair, removal):
             assert_close(result_of_one, one_expected)
 
 
+@pytest.mark.sweep(keep=1)
 @MODEL
 def test_in_single_precision_too(encoder):
     model, texts = classifier(encoder, dtype=torch.float32), batch(split(PATTERNS))

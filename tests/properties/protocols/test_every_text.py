@@ -41,7 +41,7 @@ def assert_equal(values: dict[str, torch.Tensor], expected: dict[str, torch.Tens
     torch.testing.assert_close(values, expected, rtol=0, atol=1e-11, equal_nan=True)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 @pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
 @PROTOCOL

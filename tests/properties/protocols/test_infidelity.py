@@ -1,6 +1,7 @@
 """Infidelity and max-sensitivity of whole audits: by hand on each text, and against Captum on its vectors."""
 
 import numpy as np
+import pytest
 import torch
 from captum.metrics import sensitivity_max
 
@@ -55,6 +56,7 @@ def test_random_sets_have_one_word_to_all_of_them():
     assert set(sizes.flatten().tolist()) == {1, 2, 3, 4, 5, 6}
 
 
+@pytest.mark.slow
 def test_max_sensitivity_is_captums_on_the_vectors_of_a_text():
     here = case(radius=0.3)
     results = {finding.explainer: finding for finding in max_sensitivity(here)}

@@ -37,6 +37,7 @@ def test_a_selection_that_carries_the_label_has_no_gap(fitted: TextExplainer) ->
     assert not any("leakage" in note or "selection" in note for note in map(str, report.notes))
 
 
+@pytest.mark.slow
 def test_a_selection_that_encodes_the_label_is_warned_of(fitted: TextExplainer, monkeypatch) -> None:
     """The first word where the prediction is one class, the second where it is the other; the approximator knows."""
 

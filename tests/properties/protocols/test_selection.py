@@ -123,6 +123,7 @@ def test_a_model_that_selects_sentences_has_sentences_of_its_own():
     assert sentences(case).tolist() == [0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1]
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("place", "collapsed"), [(0, 1), (2, 1), (None, 0)])
 def test_always_the_same_sentence_is_called_collapsed_by_an_audit_too(place, collapsed):
     """Three sentences, of two words to six in some order; the one with a 1 in it is taken."""

@@ -186,6 +186,7 @@ class Follows(Explainer):
         return Saliency((weights & batch.mask).double(), model(batch).logits)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("word", "kept"), [(1, False), (None, True)])
 def test_only_weights_that_follow_positions_predict_the_label_of_shuffled_words(word, kept):
     """Texts laid out by their label: word 1 stands first in one class, second in the other."""

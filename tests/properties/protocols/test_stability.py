@@ -181,6 +181,7 @@ def test_a_black_box_is_measured_under_word_probes_and_the_rest_is_reported_as_a
     assert set(reasons.values()) == {"the model is a black box: its word vectors cannot be perturbed"}
 
 
+@pytest.mark.slow
 def test_a_perturbation_of_attention_is_absent_for_other_explainers_with_the_reason():
     """The prediction may move all the same."""
     case = case_of(cached_classifier(), split(), PLAN, SUBSTITUTIONS, gradient=EXPLAINERS["gradient"]())

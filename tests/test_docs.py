@@ -197,7 +197,7 @@ def with_python(page: str) -> bool:
 
 SELF_CONTAINED = {"how-to/explain-scikit-learn"}
 """Pages that define all names they use."""
-QUICK_PYTHON = {"how-to/data", "how-to/certify", "how-to/human-rationales", "how-to/synonyms", "results/long-texts"}
+QUICK_PYTHON = {"how-to/certify", "how-to/human-rationales", "how-to/synonyms", "results/long-texts"}
 
 
 @pytest.mark.parametrize(

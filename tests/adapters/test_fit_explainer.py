@@ -123,6 +123,7 @@ def pieced(many: int = 40) -> list[str]:
     return [" ".join(["unbelievable", *random.choice(FEW_WORDS, size=5)]) for _ in range(many)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("explainer", [pytest.param("l2x", marks=pytest.mark.slow), "cxplain"])
 def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_path: Path) -> None:
     """ "unbelievable" is three pieces: k counts words, and the pieces of a selected word are selected together."""

@@ -33,6 +33,7 @@ def accuracy(report: Report) -> float:
     return float(result.value)
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize("labels", [HATE_IS_1, list(map(str, HATE_IS_1)), np.array(HATE_IS_1, float)], ids=repr)
 @pytest.mark.parametrize("classes", [[1, 0], ["1", "0"]], ids=repr)
@@ -50,6 +51,7 @@ def test_accuracy_below_the_commonest_label_is_reported_with_the_mapping():
     assert "label 0 is class 'hate', label 1 is class 'normal'" in note
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(
     ("labels", "classes", "option"),

@@ -224,7 +224,7 @@ def command(*arguments: str) -> subprocess.Popen:
 
 @pytest.mark.slow
 def test_three_real_kills_leave_every_row_once(model, tmp_path, monkeypatch):
-    frame = pd.concat([table(1000)] * 60, ignore_index=True)
+    frame = pd.concat([table(1000)] * 40, ignore_index=True)
     frame["id"] = range(len(frame))
     write(tmp_path / "in.parquet", frame)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")

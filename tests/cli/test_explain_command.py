@@ -147,6 +147,7 @@ def test_wrong_predictions_are_marked_and_counted_in_a_terminal(explained, revie
     assert "are wrong" not in explained("--file", file).err
 
 
+@pytest.mark.slow
 def test_json_and_page_have_the_true_labels(explained, reviews, tmp_path):
     file, labels = reviews
     ended = explained("--file", file, "--label", "rating", "--json")

@@ -97,7 +97,7 @@ def of_text(values: Tensor, row: int, length: int, width: int) -> Tensor:
     return values[row, :length] if values.shape[1:] == (width,) else values[row]
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=6)
 @PAIR
 @MODEL
 @PROBE

@@ -404,6 +404,7 @@ def only(*names):
     return pytest.mark.parametrize("real", _cases(names), indirect=True, scope="module")
 
 
+@pytest.mark.sweep(keep=2)
 def test_the_real_set_has_the_rows_it_should(real):
     name = real.name
     assert real.sizes == SIZES[name]

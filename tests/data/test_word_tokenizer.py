@@ -180,7 +180,7 @@ def test_no_texts_and_blank_texts_make_a_vocabulary_of_specials():
 UNITS = "x a. n't x' 's http:// www.! 1, a\u200b\u200c ! !? 😀\u200d 🇩 e\u0301"
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("end", ["", "'"])
 @pytest.mark.parametrize("unit", ["word ", *UNITS.split()])
 def test_a_hundred_thousand_of_anything_take_linear_time(unit, end):

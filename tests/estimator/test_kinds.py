@@ -54,6 +54,7 @@ def test_pairs_in_any_container_are_the_same_pairs(kind):
     assert np.array_equal(fitted_pair().predict_proba(DOUBLE[kind]), fitted_pair().predict_proba(PAIRS))
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize(
     ("X", "y"),
     [

@@ -170,6 +170,7 @@ def test_strong_convexity_and_regret_are_what_they_are_called() -> None:
     assert result.regret == pytest.approx(max(regret), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_assumptions_are_enough_and_not_needed() -> None:
     joint = toy(0.9, 0.8)
     strong, regret = assumptions(joint, SHARES.tolist())

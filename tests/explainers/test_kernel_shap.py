@@ -36,6 +36,7 @@ def test_three_players_by_hand():
     torch.testing.assert_close(result, torch.full((1, 3), 3.0).double(), rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "encoder", ["bilstm", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cnn", "transformer"))]
 )

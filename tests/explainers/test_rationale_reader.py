@@ -150,6 +150,7 @@ def test_a_loaded_model_is_audited_with_the_same_reader(
     assert loaded.find(READER).value == original.find(READER).value
 
 
+@pytest.mark.slow
 def test_explanations_carry_the_accuracy_of_the_reader_before_and_after_saving(
     leaky: Fit, reviews: Callable[[int, int], Texts], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,6 +199,7 @@ def test_a_class_without_any_rationale_is_not_reported_as_leakage(reviews: Calla
     assert next(verdict for verdict in report.verdicts if verdict.key == "faithfulness").answer == "yes"
 
 
+@pytest.mark.slow
 def test_random_selections_are_whole_sentences_all_equally_often(
     leaky: Fit, reviews: Callable[[int, int], Texts]
 ) -> None:
@@ -237,6 +239,7 @@ def test_a_fit_interrupted_while_the_reader_is_trained_ends_with_the_same_weight
     assert all(torch.equal(result[name], right[name]) for name in right)
 
 
+@pytest.mark.slow
 def test_the_reader_draws_nothing_from_the_generator_of_the_caller(leaky: Fit, generator_states: list[Tensor]) -> None:
     assert leaky[0].stored_.model.reader is not None
     before, after = generator_states

@@ -196,7 +196,7 @@ def test_a_cell_works_or_is_refused_with_a_sentence(
     check(Cell(call, model, inputs, state), models, data, tmp_path, monkeypatch)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(Cell._fields, cells(costly=True))
 def test_so_does_a_cell_of_a_call_that_trains(

@@ -181,6 +181,7 @@ def test_the_number_of_text_columns_is_that_of_the_model():
     assert job["total"] == 3
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -210,6 +211,7 @@ def test_a_file_with_cells_that_parquet_cannot_nest_has_the_other_results():
     assert run(work)["formats"] == ["csv", "html"]
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
@@ -335,6 +337,7 @@ def test_the_data_of_the_server_are_audited_with_their_rationales():
     assert any(row["sortable"] for row in agreement)
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -22,6 +22,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple]:
     return runs
 
 
+@pytest.mark.slow
 def test_every_model_of_a_comparison_is_a_run_with_its_epochs_and_audit(whole: Path, logged, monkeypatch):
     monkeypatch.setattr("steadygaze.training.tracking.find_spec", lambda name: True)
     run(whole, config_with(epochs=2), track="wandb")

@@ -103,6 +103,7 @@ def test_only_a_selection_that_leaves_nothing_telling_is_best(label):
             assert informative.max() == 0
 
 
+@pytest.mark.slow
 def test_the_policy_is_unbiased_for_all_eight_selections_of_three_tokens():
     """Mean of 40 gradients over 2,000 draws each, against Σ q(M) c(M) by autograd; within 4 standard errors."""
     technique = ThreePlayer(share=0.4, spans=1, exploration=0.6, costs=(0.2,))

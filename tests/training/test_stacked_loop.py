@@ -239,6 +239,7 @@ def test_all_models_diverging_is_an_error_and_is_not_recorded(stacks, tmp_path):
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
 
 
+@pytest.mark.sweep(keep=0)
 @pytest.mark.parametrize("stacks", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_resumed_run_knows_which_model_diverged(stacks, tmp_path, monkeypatch):
     whole = execute_together(damaged_runs([], tmp_path / "whole", stacks=stacks))
@@ -471,7 +472,7 @@ def run_without_dropout(kind: str) -> TrainingRun:
     return run
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.sweep(keep=0)
 @pytest.mark.parametrize("kind", DROPOUT_KINDS)
 def test_models_with_dropout_resume_as_if_not_interrupted(kind, tmp_path):
     whole = execute_together(dropout_runs(kind, (0, 1), tmp_path / "whole"))

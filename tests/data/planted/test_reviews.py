@@ -25,6 +25,11 @@ def reviews():
 
 
 @pytest.fixture(scope="module")
+def few():
+    return planted_reviews(sizes=(600, 60, 400))
+
+
+@pytest.fixture(scope="module")
 def by_aspect():
     return {aspect: planted_reviews(aspect=aspect, sizes=(1_500, 0, 500)) for aspect in ASPECTS}
 
@@ -61,6 +66,7 @@ def test_sentiments_are_balanced_and_aspects_independent(by_aspect):
     assert np.abs(np.corrcoef(positive) - np.eye(3)).max() < four_standard_errors
 
 
+@pytest.mark.slow
 def test_opinions_are_denied_as_often_as_stated(reviews):
     negated = np.mean([len(example.rationales) > 2 for example in reviews["train"]])
     assert negated == pytest.approx(NEGATION, abs=0.015)  # four standard errors of 10,000 draws
@@ -72,8 +78,8 @@ def test_questions_are_about_every_aspect(pairs):
     assert len({example.question for example in pairs["train"]}) > 400
 
 
-def test_articles_agree_with_the_next_word(reviews):
-    for example in reviews["test"]:
+def test_articles_agree_with_the_next_word(few):
+    for example in few["test"]:
         assert not re.search(r"\b[Aa] [aeiou]|\b[Aa]n (?!hour)[^aeiouI]", example.text)
 
 
@@ -89,6 +95,7 @@ def bag_of_words(texts, labels, held_out_texts, held_out_labels):
     ]
 
 
+@pytest.mark.slow
 def test_a_bag_of_words_does_not_find_the_label(by_aspect):
     """On 1,500 texts to keep it quick; `studies/planted_difficulty` has the full sizes (0.63 to 0.66)."""
     texts = {split: [example.text for example in by_aspect["aroma"][split]] for split in ("train", "test")}
@@ -135,8 +142,8 @@ def test_the_rationale_is_sufficient_for_the_oracle_and_every_word_is_necessary(
                 assert reason[index].lower() in {**ASPECT_OF, **POLARITY}
 
 
-def test_sentences_cover_the_text_and_each_aspect_has_one(reviews):
-    for example in reviews["test"]:
+def test_sentences_cover_the_text_and_each_aspect_has_one(few):
+    for example in few["test"]:
         assert " ".join(sentences(example)) == example.text
         assert 5 <= len(example.sentences) <= 7
         assert all(re.fullmatch(r"[^a-z].*[^ .]\.", sentence) for sentence in sentences(example))
@@ -158,14 +165,14 @@ def test_the_same_seed_makes_the_same_texts_for_ever():
     assert digest(planted_pairs(sizes=(50, 50, 50))) == GOLDEN_PAIRS
 
 
-def test_another_seed_makes_other_texts(reviews):
+def test_another_seed_makes_other_texts(few):
     other = planted_reviews(1, sizes=(200, 0, 0))["train"]
-    assert not {example.text for example in other} & {example.text for example in reviews["train"]}
+    assert not {example.text for example in other} & {example.text for example in few["train"]}
 
 
-def test_a_smaller_split_is_the_beginning_of_a_larger_one(reviews):
+def test_a_smaller_split_is_the_beginning_of_a_larger_one(few):
     small = planted_reviews(sizes=(3, 2, 7))
-    assert {split: reviews[split][: len(examples)] for split, examples in small.items()} == small
+    assert {split: few[split][: len(examples)] for split, examples in small.items()} == small
 
 
 @pytest.mark.sweep(keep=1)

@@ -232,6 +232,7 @@ def test_without_steps_the_worst_for_attention_is_its_start_or_the_step_of_fgm()
     assert worst.equal(torch.where(by_fgm.view(-1, 1, 1), fgm, start))
 
 
+@pytest.mark.sweep(keep=1)
 @MOVE
 def test_attention_moves_as_the_square_of_the_radius_and_the_prediction_as_the_radius(move):
     """JSD is to second order a squared distance; ½ Σ |Δp| to first order a distance."""

@@ -55,7 +55,8 @@ def test_one_number_per_text_in_the_order_of_the_split_as_if_measured_text_by_te
         assert_equal(alone, {name: values[[row]] for name, values in findings.items()})
 
 
-@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 5])
+@pytest.mark.sweep(keep=1)
+@pytest.mark.parametrize("size", [5, pytest.param(1, marks=pytest.mark.slow)])
 @PROTOCOL
 def test_the_size_of_a_batch_does_not_matter(protocol, size):
     """12 texts: none is lost where they do not divide evenly."""
@@ -65,6 +66,7 @@ def test_the_size_of_a_batch_does_not_matter(protocol, size):
     assert {len(values) for values in findings.values()} == {12}
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
 @PROTOCOL
 def test_the_model_is_left_as_it_was(protocol, encoder):

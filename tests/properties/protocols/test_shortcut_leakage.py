@@ -232,6 +232,7 @@ class LabelInPosition(Explainer):
         return Saliency(weights, logits)
 
 
+@pytest.mark.slow
 def test_the_leak_is_that_of_the_shares_of_the_weights_whatever_their_sign():
     case = many("coded")
     turned = ConstantExplainer(case.explainers["written"].weights * -7)
@@ -261,6 +262,7 @@ def test_neither_the_order_of_the_texts_nor_the_size_of_a_batch_matters():
     assert findings_in(other)["collapsed"].value == findings_in(case)["collapsed"].value
 
 
+@pytest.mark.slow
 def test_pairs_of_one_text_and_two_questions_are_distinguished_in_any_order():
     """Eighty questions about eight texts."""
     random = np.random.default_rng(0)

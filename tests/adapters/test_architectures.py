@@ -9,7 +9,7 @@ from adapters.folders import KINDS, LABELS, OTHERS, TEXTS, network, tokenizer
 from steadygaze.core.errors import UserError
 
 ARCHITECTURES = [*KINDS, *OTHERS]
-FAST = ["t5", "bart", "llama"]
+FAST = ["t5", "llama"]
 """The kinds of KINDS have tests of their own."""
 
 

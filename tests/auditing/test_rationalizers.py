@@ -61,6 +61,7 @@ def audited(order: str) -> Report:
     return sg.audit(fitted(order), TEXTS, LABELS, rationales=RATIONALES, sample=4)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("order", TECHNIQUES)
 def test_only_measures_that_need_extension_points_training_more_texts_or_gradients_are_missing(order):

@@ -83,7 +83,7 @@ def read(path: Path) -> list[dict]:
     ]
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.sweep(keep=("jsonl",))
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_explanations_are_those_of_explain_beside_all_columns(run, model, tmp_path, suffix):

@@ -59,6 +59,7 @@ UNMET = "; 1 a requirement is not met, or --verify finds a difference"
 KEPT = ": --html has the finished measures"
 
 
+@pytest.mark.sweep(keep=5)
 @pytest.mark.parametrize("command", PANELS)
 def test_help_has_panels_examples_and_exit_codes(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -31,7 +31,7 @@ ENCODER = pytest.mark.parametrize("encoder", ENCODER_NAMES)
 FEW = settings(max_examples=8, deadline=None)
 
 
-@pytest.mark.sweep(strength=2)
+@pytest.mark.sweep
 @SHAPE
 @PAIR
 @ENCODER

@@ -102,7 +102,7 @@ def read(technique: Technique, shape: Shape, texts: Batch) -> tuple[Terms, dict[
     return terms, {key: value for key, value in zip(names, result, strict=True) if value is not None}
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=12)
 @pytest.mark.parametrize(("name", "encoding", "pair"), CASES)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_terms_and_gradients_are_finite_and_no_padding_or_batch_mate_changes_them(

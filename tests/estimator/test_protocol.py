@@ -211,6 +211,7 @@ def test_cross_validation_scores_every_fold(X):
     assert ((scores >= 0) & (scores <= 1)).all()
 
 
+@pytest.mark.slow
 def test_grid_search_over_epochs_and_settings_with_weights():
     grid = {"epochs": [1, 2], "settings": [SMALL, {**SMALL, "attention": "sparsemax"}]}
     search = GridSearchCV(tiny(batch_size=8), grid, cv=2, error_score="raise")

@@ -121,7 +121,7 @@ def test_a_batch_size_below_one_is_refused(size):
         list(by_length(data, size))
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.sweep(keep=0)
 @pytest.mark.parametrize("kind", [Lime, KernelShap])
 def test_a_long_text_gets_the_same_again_and_in_any_company(kind, monkeypatch):
     """tests/contract/test_explainers.py tests short texts."""

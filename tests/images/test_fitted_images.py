@@ -46,6 +46,7 @@ def test_l2x_finds_the_patch_that_decides(learned):
     assert measured["probe-loss"] > 0.5  # always the same patch: it is independent of the label
 
 
+@pytest.mark.slow
 def test_an_explanation_has_exactly_k_patches_and_weight_on_no_other(learned):
     for explanation in learned.explain(box(), TEST):
         assert explanation.mask.sum() == 2 * 2
@@ -54,6 +55,7 @@ def test_an_explanation_has_exactly_k_patches_and_weight_on_no_other(learned):
         assert explanation.label == ("bright" if explanation.probabilities["bright"] > 0.5 else "dark")
 
 
+@pytest.mark.slow
 def test_an_image_is_explained_alike_in_any_batch(learned):
     whole = learned.scores(TEST, box().predict_proba(TEST))
     part = TEST.of(TEST.pixels[7:9])
@@ -116,6 +118,7 @@ def test_ail_runs_on_images():
     assert learned.explain(box(), TEST)[0].explainer == "ail"
 
 
+@pytest.mark.slow
 def test_images_classes_and_patches_of_other_shapes_are_refused(learned):
     with pytest.raises(UserError, match="this explainer has images of 8 × 8 pixels"):
         learned.explain(box(), read_images(np.zeros((2, 6, 8), np.uint8)))

@@ -116,6 +116,7 @@ def test_units_whose_scores_differ_by_rounding_tie_and_the_first_is_selected(way
     assert torch.equal(noisy, equal)
 
 
+@pytest.mark.sweep(keep=6)
 @BOTH
 def test_padding_its_content_batch_mates_and_order_change_nothing(name, way):
     model, data = made(name, way), split()

@@ -119,6 +119,7 @@ CONFIGS: dict[str, Damage] = {
 }
 
 
+@pytest.mark.sweep(keep=5)
 @pytest.mark.parametrize("damage", CONFIGS)
 def test_a_configuration_of_impossible_values_is_refused_before_anything_is_allocated(damage: str, place: Path) -> None:
     CONFIGS[damage](place / "model" / "config.json")

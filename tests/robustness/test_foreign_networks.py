@@ -145,6 +145,7 @@ CONFIGS: dict[str, Damage] = {
 }
 
 
+@pytest.mark.sweep(keep=12)
 @pytest.mark.parametrize("damage", CONFIGS)
 def test_a_configuration_that_cannot_be_built_is_refused_before_anything_is_allocated(damage: str, place: Path) -> None:
     CONFIGS[damage](place / "bert" / "config.json")

@@ -224,7 +224,7 @@ def test_the_call_with_valid_arguments_succeeds(call: str, valid_arguments: dict
     CALLS[call][0](**valid_arguments)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=30)
 @pytest.mark.usefixtures("short_probe_in_module", "short_probe_training")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("call", "name"), CASES, ids=[f"{call}-{name}" for call, name in CASES])

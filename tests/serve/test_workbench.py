@@ -37,6 +37,7 @@ def page(open_page, address):
     return page
 
 
+@pytest.mark.slow
 def test_a_word_is_substituted_and_the_change_undone(page):
     explain(page, "a good film")
     cards = page.locator("#cards article")

@@ -100,6 +100,7 @@ def test_as_many_opinions_agree_as_requested() -> None:
     assert abs(alike - (0.85**5 + 0.15**5)) < 0.039
 
 
+@pytest.mark.slow
 def test_the_words_are_different_and_enough() -> None:
     known = {word for split in full().values() for example in split for word in example.text.split()} - set(
         CONSTANT_WORDS

@@ -42,6 +42,7 @@ def pairs():
 # --- size and variety
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("corpus", "size"), [pytest.param("reviews", 13_000, marks=pytest.mark.slow), ("pairs", 5_000)]
 )

@@ -361,7 +361,10 @@ def test_tampered_settings_of_a_comparison_are_refused(damage: str, compared: Pa
     assert_clean(run(tmp_path, *COMPARE, *QUICK, limit=60), codes={2})
 
 
-@pytest.mark.sweep(keep=0)
+@pytest.mark.sweep(
+    keep=0,
+    slow=("values-cut", "seeds-huge-shape", "values-short", "seeds-other", "report-facts", "record-deep-list"),
+)
 @pytest.mark.parametrize("damage", CELLS)
 def test_a_tampered_cell_runs_again(
     damage: str, compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

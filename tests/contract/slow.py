@@ -260,7 +260,18 @@ def slow_gap(weights, label, mask):
     return sum(distance) / len(distance)
 
 
+def slow_relative(own: np.ndarray, floor: np.ndarray, best: np.ndarray) -> float:
+    gained, possible = 0.0, 0.0
+    for a, b, c in zip(own, floor, best, strict=True):
+        gained, possible = gained + (a - b), possible + (c - b)
+    return gained / possible
+
+
 SLOW_SETS = {  # all texts at once
+    "comprehensiveness/relative": slow_relative,
+    "comprehensiveness/relative-filled": slow_relative,
+    "sufficiency/relative": slow_relative,
+    "sufficiency/relative-filled": slow_relative,
     "expected-calibration-error": slow_calibration,
     "macro-f1": lambda probs, label: sklearn.metrics.f1_score(
         label, probs.argmax(-1), average="macro", zero_division=0.0

@@ -75,6 +75,7 @@ def inputs(name: str) -> dict[str, Tensor | int]:
         "agreement": torch.randint(6, 9, (many,)).double() / 8,
         "gap": torch.randint(-1, 2, (many,)).double(),
         "norm": torch.rand(many, dtype=torch.float64),
+        **{a: torch.rand(many, dtype=torch.float64) + place for place, a in enumerate(("floor", "own", "best"))},
         "key": torch.randperm(many),
         "mask": mask,
         "k": SIZE,
@@ -161,7 +162,7 @@ def test_identical_inputs_score_the_neutral_value(name):
     first, second = [*arguments(name), ""][:2]
     if MEASURES[name].identical is None:
         # Nothing to be identical to, or a difference from what even weights, a random order or the rationales scores.
-        assert second in ("mask", "label", "predicted", "norm", "gap", "") or name in (
+        assert second in ("mask", "label", "predicted", "norm", "gap", "floor", "") or name in (
             "default-mass/above-share",
             "first-sentence-share/above-rationale",
             "average-precision/above-random",

@@ -8,7 +8,7 @@ from scipy import stats
 
 from steadygaze.core.maths.macro_f1 import macro_f1_of
 from steadygaze.results.evaluation import macro_f1_row
-from steadygaze.results.intervals import bootstrap_mean, bootstrap_statistic
+from steadygaze.results.intervals import bootstrap_mean, bootstrap_statistic, studentized_interval
 from steadygaze.results.note import text_note
 from steadygaze.results.row import mean_row
 
@@ -120,7 +120,9 @@ def test_a_row_carries_the_mean_its_interval_and_its_settings():
     values = [0.0, 1.0, 1.0, 1.0]
     row = mean_row("comprehensiveness", values, {"split": "test"}, notes=(text_note("few"),), seed=3)
     assert (row.value, row.n, row.note) == (0.75, 4, "few")
-    assert row.interval == bootstrap_mean(values, seed=3)
+    assert row.interval == studentized_interval(values, seed=3)
+    low, high = studentized_interval(values, seed=3)
+    assert mean_row("comprehensiveness", values, seed=3, bounds=(0, 1)).interval == (max(low, 0), min(high, 1))
     assert row.signature == "comprehensiveness|split:test|n:4"
 
 

@@ -23,6 +23,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "independent_reader": {"only": "planted.truth"},
     "long_texts": {},
     "movies": {},
+    "oracles": {},
     "rationales": {},
     "seat_sweep": {"glove": Path("glove"), "synonyms": Path("synonyms")},
     "small_data": {},

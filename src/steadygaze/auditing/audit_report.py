@@ -51,7 +51,7 @@ from steadygaze.results.health import HEALTHY, Health, HealthProblem, ProblemKin
 from steadygaze.results.leakage_warnings import READER, by_measure, selection_warnings
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.report import Report
-from steadygaze.results.row import MeasureKey, Row, mean_row
+from steadygaze.results.row import MeasureKey, Row, mean_row, ratio_row
 
 TITLE = "Explanation audit"
 INTERRUPTED, CHOSEN_MEASURES = Note(NoteCode.INTERRUPTED), Note(NoteCode.CHOSEN_MEASURES)
@@ -60,6 +60,8 @@ MAX_POINTS = 1000
 CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
 MAPPED = 5
 """Labels listed with their classes in a note."""
+LEAST_REACH = 1e-3
+"""Least distance between shuffled weights and the best known ones, such as a tenth of a percentage point."""
 Points = Sequence[Mapping[str, Any]]
 
 
@@ -236,8 +238,26 @@ def _score(finding: Finding, common_settings: Settings) -> Row:
     not_sampled = (note(NoteCode.NOT_SAMPLED, texts=len(values), others=left),) if left else ()
     chance = None if finding.chance is None else finding.chance[finding.values.isfinite()]
     notes = _notes(finding.notes or not_sampled, chance)
-    proportion = measure_of(finding.measure).proportion
-    return mean_row(finding.measure, values.tolist(), settings, notes=notes, proportion=proportion)
+    if finding.floor is not None and finding.best is not None:
+        return _between(finding, settings, notes)
+    of = measure_of(finding.measure)
+    return mean_row(finding.measure, values.tolist(), settings, notes=notes, proportion=of.proportion, bounds=of.bounds)
+
+
+def _between(finding: Finding, settings: Settings, notes: tuple[Note, ...]) -> Row:
+    """A score between its floor and the best known values."""
+    assert finding.values is not None
+    assert finding.floor is not None
+    assert finding.best is not None
+    own, floor, best = (
+        values[finding.values.isfinite()].double().numpy() for values in (finding.values, finding.floor, finding.best)
+    )
+    ends = note(NoteCode.BETWEEN, own=float(own.mean()), floor=float(floor.mean()), best=float(best.mean()))
+    if (best - floor).mean() < LEAST_REACH:
+        return Row(finding.measure, math.nan, 0, None, settings, absent=replace(ends, code=NoteCode.NOTHING_MATTERS))
+    gain, reach = (own - floor).tolist(), (best - floor).tolist()
+    bounds = measure_of(finding.measure).bounds
+    return ratio_row(finding.measure, gain, reach, settings, notes=(ends, *notes), bounds=bounds)
 
 
 def _notes(notes: tuple[Note, ...], chance: Tensor | None) -> tuple[Note, ...]:

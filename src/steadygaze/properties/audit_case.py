@@ -298,6 +298,10 @@ class Finding:
     chance: Tensor | None = None
     """The expected values of a random explanation: (N,), or () beside `value`."""
     caveat: Caveat | None = None
+    floor: Tensor | None = None
+    """(N,) the values of shuffled weights.  With `best`, the score is the sum of the values between both."""
+    best: Tensor | None = None
+    """(N,) the best known values."""
 
     @property
     def key(self) -> MeasureKey:

@@ -24,8 +24,6 @@ from steadygaze.results.row import Answer, PropertyFact, Row
 FEWEST = 8
 """Minimum number of texts for a verdict."""
 COLLAPSED = "collapsed"
-REACH = 2
-"""Multiple of the threshold of yes that the largest drop must reach for a no."""
 Protocol = Callable[[AuditCase], Iterator[Finding]]
 
 
@@ -61,8 +59,6 @@ class Threshold:
 
     {noun}: attention, selection, weight.
     """
-    needs_drop: bool = False
-    """True if a no needs a model whose prediction depends on the words."""
     remark: NoteCode | None = None
     """A note of the row with this code ends the sentence."""
     advice: Advice = OTHER_EXPLAINER
@@ -87,23 +83,6 @@ class Threshold:
         if self.good > self.bad:
             return "yes" if low >= self.good else "no" if high <= self.bad else "undecided"
         return "yes" if high <= self.good else "no" if low >= self.bad else "undecided"
-
-    def is_out_of_reach(self, largest_drop: Row | None) -> bool:
-        """True if no explanation of this model reaches the threshold of yes.
-
-        Parameters
-        ----------
-        largest_drop : Row or None
-            The largest probability that any erasure costs.
-
-        Returns
-        -------
-        bool
-            True: a no of this threshold decides nothing.
-        """
-        if not self.needs_drop or largest_drop is None or largest_drop.interval is None or largest_drop.n < FEWEST:
-            return False
-        return largest_drop.interval[1] < REACH * self.good
 
     def describe(self, row: Row) -> Note:
         """The reason that a row gives.
@@ -131,6 +110,8 @@ class Rule:
     """By the name of a row."""
     required: tuple[str, ...]
     """A yes needs at least one of these rows."""
+    together: tuple[tuple[str, ...], ...] = ()
+    """Groups of rows of which all that have a value must be a no; one alone is undecided."""
 
     @property
     def limits(self) -> dict[str, tuple[float, float]]:

@@ -2,17 +2,13 @@
 
     yes            every interval lies within the threshold of yes, and one of the required measures is available
     no             at least one interval lies beyond the threshold of no
-    undecided      all other cases; a mean over fewer than FEWEST texts decides nothing, nor does a test that the model
-                   cannot pass: see below
+    undecided      all other cases; a mean over fewer than FEWEST texts decides nothing
     not measured   no deciding measure is available
 
 A collapse can only lead to a no: its absence is not evidence of stability.
 
-The tests of faithfulness need a prediction that depends on the words.  If a model is close to constant, no erasure
-changes its probabilities much, and no explanation reaches the threshold of yes.  A low score is then not evidence
-against the explanation.  It is undecided if the largest drop of any erasure is below REACH times the threshold of yes,
-with its whole interval.  The factor allows for sizes: the score is the mean over all sizes.  The best words lower the
-probability by the largest drop at some of the erased sizes only.
+Two tests of the same kind, such as removing words and replacing them, give a no only together.  A model whose
+prediction hardly depends on the words has no such scores.
 
 Advice: what would decide an undecided verdict, and what to try after a no.  The width of an interval falls with the
 square root of the number of texts.  A score decides with n (h / d)² texts: d is its distance from the threshold, and h
@@ -204,6 +200,8 @@ def _after_missing(reason: Note | None, audited: int, context: AdviceContext) ->
             Advice(AdviceKind.BUILD_SYNONYM_TABLE, command=BUILD_TABLE),
             Advice(AdviceKind.PASS_SYNONYM_TABLE, numbers=numbers, command=audit),
         ]
+    if reason.code == NoteCode.NOTHING_MATTERS:
+        return [_after_constant_model(context)]
     return [_more_of_a_class(audited, context)] if reason.code == NoteCode.FEW_TEXTS_OF_A_CLASS else []
 
 
@@ -316,10 +314,6 @@ def _rounded_up(value: float) -> int:
     return math.ceil(value / step) * step
 
 
-LARGEST_DROP = "largest-drop"
-"""The measure that bounds the scores of faithfulness."""
-
-
 def verdicts(rows: Sequence[Row], explainer: str, context: AdviceContext = UNKNOWN) -> tuple[Verdict, ...]:
     """`context`: for the advice."""
     by_name = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
@@ -340,9 +334,8 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
     answers = {
         name: rule.thresholds[name].decide(rows[name]) for name in rule.thresholds if name in rows and rows[name].n
     }
-    limits, drop = rule.limits, rows.get(LARGEST_DROP)
-    out_of_reach = [name for name in answers if answers[name] != "yes" and rule.thresholds[name].is_out_of_reach(drop)]
-    answers |= dict.fromkeys(out_of_reach, "undecided")
+    limits = rule.limits
+    answers |= dict.fromkeys(_alone(rule, answers), "undecided")
     if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:
         absences = [rows[name].absent for name in (*rule.required, *rule.thresholds) if name in rows]
         first = next(filter(None, absences), Note(NoteCode.NO_DECIDING_MEASURE))
@@ -351,43 +344,41 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
     answer: Answer = "no" if "no" in answers.values() else "undecided"
     if set(answers.values()) == {"yes"} and not incomplete:
         answer = "yes"
-    reasons = _reasons(rule, rows, answers, out_of_reach, context.has_pairs)
+    reasons = _reasons(rule, rows, answers)
     absent: Note | None = None
     if answer == "undecided" and incomplete:
         name = rule.required[0]
         absent = rows[name].absent if name in rows else None
         label = measure_of(name).label(name)
         reasons.append(note(NoteCode.YES_NEEDS, measure=name, label=label, absent=absent))
-    undecided = [rows[name] for name in answers if answers[name] == answer == "undecided" and name not in out_of_reach]
+    undecided = [rows[name] for name in answers if answers[name] == answer == "undecided"]
     audited = sum(context.predicted) or max(row.n for row in rows.values())  # a retraining counts other texts
-    constant = [_after_constant_model(context)] if answer == "undecided" and out_of_reach else []
-    advice = (*constant, *advise(undecided, limits, audited, context, absent))
+    advice = advise(undecided, limits, audited, context, absent)
     if answer == "no":
         advice = (advise_after_no(next(name for name in answers if answers[name] == "no"), explainer, context),)
     if answer != "yes" and not context.has_learned:
         advice = (_after_unlearned_model(context),)
-    signatures = tuple(rows[name].signature for name in (*answers, *([LARGEST_DROP] if out_of_reach else [])))
+    signatures = tuple(rows[name].signature for name in answers)
     caveats = tuple(dict.fromkeys(caveat for name in answers if (caveat := rows[name].caveat)))
     return Verdict(item.title, answer, tuple(reasons), signatures, item.name, limits, advice, caveats)
 
 
-def _reasons(
-    rule: Rule, rows: Mapping[str, Row], answers: Mapping[str, Answer], out_of_reach: Sequence[str], has_pairs: bool
-) -> list[Note]:
+def _alone(rule: Rule, answers: Mapping[str, Answer]) -> list[str]:
+    """Rows whose no does not count, because another row of the same kind is not a no."""
+    groups = ([name for name in group if name in answers] for group in rule.together)
+    return [
+        name for group in groups if {answers[n] for n in group} != {"no"} for name in group if answers[name] == "no"
+    ]
+
+
+def _reasons(rule: Rule, rows: Mapping[str, Row], answers: Mapping[str, Answer]) -> list[Note]:
     """The scores behind an answer, the worst first; the absence of a collapse is not mentioned."""
     order = sorted(answers, key=lambda name: ("no", "undecided", "yes").index(answers[name]))
     listed = [name for name in order if name != COLLAPSED or answers[name] != "yes"]
     scores = {name: rule.thresholds[name].describe(rows[name]) for name in listed}
     if shift := next((name for name in listed if name.startswith("jensen-shannon/")), None):
         scores[shift] = _with(scores[shift], scale=measure_of(shift).scale)  # the first explains the range of all
-    decisive = [name for name in listed if answers[name] == "no"]
-    if out_of_reach and decisive:
-        scores[decisive[-1]] = _with(scores[decisive[-1]], limit=rule.limits[decisive[-1]][1])
-    reasons = list(scores.values())
-    if out_of_reach:
-        last = max(listed.index(name) for name in out_of_reach)
-        reasons.insert(last + 1, note(NoteCode.OUT_OF_REACH, drop=rows[LARGEST_DROP].value, pairs=has_pairs))
-    return reasons
+    return list(scores.values())
 
 
 def _with(score: Note, **fields: float | str) -> Note:

@@ -224,18 +224,7 @@ def _score(fields: Fields) -> str:
     text = PLACEHOLDER.sub(lambda match: words[match[1]], fields["sentence"])
     remarks = [sentence(Note(**item)) for item in fields["notes"]]
     remarks += [fields["scale"]] if "scale" in fields else []
-    decides = ""
-    if "limit" in fields:
-        decides = f", which decides: it is beyond the threshold of no, {short_number(fields['limit'])}"
-    return f"{text}{''.join(f' ({remark})' for remark in remarks)}{decides}"
-
-
-def _out_of_reach(fields: Fields) -> str:
-    erased = " of the first text" if fields["pairs"] else ""
-    return (
-        f"that decides nothing here, because erasing words{erased}, whichever, lowers the probability by at most "
-        f"{number(fields['drop'])} as a mean over texts: too little for any explanation to pass"
-    )
+    return f"{text}{''.join(f' ({remark})' for remark in remarks)}"
 
 
 def _yes_needs(fields: Fields) -> str:
@@ -380,6 +369,7 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.NO_LABELS: "the texts have no labels",
     NoteCode.NO_OTHER_SEEDS: "only one model was passed: pass models trained with other seeds as other_seeds= "
     "(--other-seed MODEL)",
+    NoteCode.NO_OTHER_TEXTS: "only one text was passed: words of other texts cannot replace its words",
     NoteCode.NO_PARAMETERS: "the model is a black box: its parameters cannot be randomized",
     NoteCode.NO_RATIONALES: "these texts have no human rationales: pass them as rationales= (--rationales COLUMN)",
     NoteCode.NO_SENTENCE_ENDS: "the sentence boundaries are unknown, and no token of the vocabulary ends a sentence",
@@ -394,6 +384,8 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.NOT_A_TEXT_CLASSIFIER: "only a TextClassifier can be retrained",
     NoteCode.NOT_MEASURED: "it was not measured",
     NoteCode.NOT_THOROUGH: "it runs only in a thorough audit: it needs hundreds of forward passes per text",
+    NoteCode.NOTHING_MATTERS: "the prediction hardly depends on the words: the best known order scores {best:number}, "
+    "shuffled weights {floor:number}",
     NoteCode.NOTHING_SELECTS: "no audited explanation selects words",
     NoteCode.ONLY_RANDOM_EXPLAINER: "the only explainer is the random baseline",
     NoteCode.READS_SELECTION: "the model reads only the selected words: the gradient of the others is 0",
@@ -410,6 +402,7 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.UNDEFINED: _undefined,
     # Remarks about a score
     NoteCode.CHANCE_LEVEL: "chance level {value:number}, for a random choice or order of words",
+    NoteCode.BETWEEN: "{own:number}, between {floor:number} for shuffled weights and {best:number} for the best known",
     NoteCode.COLLAPSED: "{message}",
     NoteCode.CONSTANT_BLACK_BOX: ONE_LABEL.format("texts"),
     NoteCode.CONTEXTUAL_DEFAULT_TOKENS: "the hidden state of a default token depends on the text: mass on it is not a "
@@ -436,7 +429,6 @@ TEMPLATES: dict[NoteCode, Template] = {
     # Reasons of a verdict
     NoteCode.AUDIT_INTERRUPTED: "the audit was interrupted",
     NoteCode.NO_DECIDING_MEASURE: "no deciding measure is available",
-    NoteCode.OUT_OF_REACH: _out_of_reach,
     NoteCode.SCORE: _score,
     NoteCode.YES_NEEDS: _yes_needs,
     # Unmet requirements

@@ -29,6 +29,7 @@ class NoteCode(StrEnum):
     NO_EFFECT_OF_GRADIENT = "no-effect-of-gradient"
     NO_INDEPENDENT_READER = "no-independent-reader"
     NO_LABELS = "no-labels"
+    NO_OTHER_TEXTS = "no-other-texts"
     NO_OTHER_SEEDS = "no-other-seeds"
     NO_PARAMETERS = "no-parameters"
     NO_RATIONALES = "no-rationales"
@@ -42,6 +43,7 @@ class NoteCode(StrEnum):
     NOT_A_TEXT_CLASSIFIER = "not-a-text-classifier"
     NOT_MEASURED = "not-measured"
     NOT_THOROUGH = "not-thorough"
+    NOTHING_MATTERS = "nothing-matters"
     NOTHING_SELECTS = "nothing-selects"
     ONLY_RANDOM_EXPLAINER = "only-random-explainer"
     READS_SELECTION = "reads-selection"
@@ -55,6 +57,7 @@ class NoteCode(StrEnum):
 
     # Remarks about a score
     CHANCE_LEVEL = "chance-level"
+    BETWEEN = "between"
     COLLAPSED = "collapsed"
     CONSTANT_BLACK_BOX = "constant-black-box"
     CONTEXTUAL_DEFAULT_TOKENS = "contextual-default-tokens"
@@ -74,7 +77,6 @@ class NoteCode(StrEnum):
     # Reasons of a verdict
     AUDIT_INTERRUPTED = "audit-interrupted"
     NO_DECIDING_MEASURE = "no-deciding-measure"
-    OUT_OF_REACH = "out-of-reach"
     SCORE = "score"
     YES_NEEDS = "yes-needs"
 

@@ -14,7 +14,7 @@ from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.output_paths import write_output
 from steadygaze.results.advice import Advice
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.intervals import bootstrap_mean, finite_values, wilson_interval
+from steadygaze.results.intervals import finite_values, studentized_interval, wilson_interval
 from steadygaze.results.note import Note
 
 Answer = Literal["yes", "undecided", "no", "not measured"]
@@ -452,8 +452,9 @@ def mean_row(
     notes: tuple[Note, ...] = (),
     seed: int = 0,
     proportion: bool = False,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Row:
-    """The mean over examples with its bootstrap interval; one example has no interval.
+    """The mean over examples with its bootstrap interval, which is cut at `bounds`; one example has no interval.
 
     `proportion`: the measure is 0 or 1 for each text.  Its mean is a share of texts and has Wilson's interval, unless
     the values are differences, or means over several models.
@@ -462,5 +463,24 @@ def mean_row(
     if len(sample) > 1 and proportion and {*values} <= {0.0, 1.0}:
         interval = wilson_interval(int(sample.sum()), len(sample))
     elif len(sample) > 1:
-        interval = bootstrap_mean(values, seed=seed)
+        interval = _within(studentized_interval(sample, seed=seed), bounds)
     return Row(measure, float(sample.mean()), len(sample), interval, settings or {}, notes)
+
+
+def ratio_row(
+    measure: str,
+    values: Sequence[float],
+    per: Sequence[float],
+    settings: Mapping[str, str | int | float] | None = None,
+    *,
+    notes: tuple[Note, ...] = (),
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Row:
+    """The ratio of two sums over examples with its bootstrap interval; the divisor is not 0."""
+    interval = _within(studentized_interval(values, per), bounds) if len(values) > 1 else None
+    return Row(measure, sum(values) / sum(per), len(values), interval, settings or {}, notes)
+
+
+def _within(interval: tuple[float, float], bounds: tuple[float, float]) -> tuple[float, float]:
+    low, high = (min(max(end, bounds[0]), bounds[1]) for end in interval)
+    return low, high

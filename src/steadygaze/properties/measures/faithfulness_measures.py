@@ -100,6 +100,12 @@ def max_sensitivity(distances: Tensor, norm: Tensor) -> Tensor:
     return distances.amax(-1) / norm.masked_fill(norm == 0, torch.nan)
 
 
+def relative_score(own: Tensor, floor: Tensor, best: Tensor) -> float:
+    """Scores between those of shuffled weights (0) and of the best known order of words (1).  (N,) each"""
+    reach = (best - floor).sum()
+    return float((own - floor).sum() / reach) if reach else math.nan
+
+
 SHARES = (0.1, 0.2, 0.5)
 LARGEST = 8.0
 """Largest radius searched, in mean embedding norms.  Texts whose label does not flip count as this."""
@@ -124,8 +130,27 @@ def seat_sensitivity(probs: Tensor, label: Tensor, radii: tuple[float, ...] = RA
     return ((1 - correct) * torch.tensor(radii, dtype=probs.dtype, device=probs.device) / 4).mean(-1)
 
 
+ERASED = ("comprehensiveness", "sufficiency")
 _ABOVE = "probability lost without the top-weighted words, minus random words"
 _erasure = partial(Measure, inputs="erasure")
+RELATIVE_ROWS = tuple(f"{name}/{probe}" for probe in ("relative", "relative-filled") for name in ERASED)
+_TESTS = (
+    "Drop without the top-weighted words, between shuffled weights (0) and the best known order (1).",
+    "Probability that the top-weighted words keep alone, between shuffled weights (0) and the best known order (1).",
+    "Drop when words of other texts replace the top-weighted words, between shuffled (0) and best known (1).",
+    "Probability kept when words of other texts replace all but the top-weighted words, between shuffled (0) and best "
+    "known (1).",
+)
+_LABELS = (
+    "Effect of removing the highlighted words",
+    "Effect of keeping only the highlighted words",
+    "Effect of replacing the highlighted words",
+    "Effect of replacing all other words",
+)
+_relative = partial(
+    Measure, function=relative_score, bounds=(-math.inf, 1), direction="higher", citation=ERASER, per_example=False
+)
+_ENDS = "0: shuffled weights, 1: the best known order of words"
 _YIN, _YEH = "Yin et al. 2022", "Yeh et al. 2019"
 MEASURES = (
     _erasure(
@@ -151,6 +176,10 @@ MEASURES = (
         scale=PROBABILITY_SCALE,
     ),
     _erasure("post-hoc-accuracy", post_hoc_accuracy, UNIT, "higher", "Chen et al. 2018", identical=1),
+    *(
+        _relative(row, description=sentence, labels={"": label}, scale=_ENDS)
+        for row, sentence, label in zip(RELATIVE_ROWS, _TESTS, _LABELS, strict=True)
+    ),
     Measure("flip-radius", flip_radius, (0, LARGEST), "lower", _YIN),
     Measure("flip-radius/above-random", flip_radius_above_random, (-LARGEST, LARGEST), "lower", _YIN, identical=0),
     Measure("infidelity", infidelity, UNIT, "lower", _YEH, identical=0),

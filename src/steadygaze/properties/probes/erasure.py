@@ -56,33 +56,59 @@ ERASER = Erasure()
 
 
 def erase_words(
-    model: Model, batch: Batch, clean: Tensor, saliency: Tensor, erasure: Erasure = ERASER
+    model: Model,
+    batch: Batch,
+    clean: Tensor,
+    saliency: Tensor,
+    erasure: Erasure = ERASER,
+    replacements: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Probabilities without the top-weighted words, and with these words alone; `clean`: those of the full texts.
 
+    `saliency`: (B,T), or (B,K,T) with one order for each share.  `replacements`: the ids (B,T) that take the place of
+    erased words; None: they are removed.
     (B,C), (B,T) -> (B,K,C), (B,K,C)
     """
     erased = rationale_masks(batch, saliency, erasure.shares)  # (B,2K,T)
     probs = clean.to(erased.device, torch.float64).unsqueeze(1).repeat(1, erased.shape[1], 1)
     rows, number = erased.any(-1).nonzero(as_tuple=True)  # (V,)
     if len(rows):
-        removed = erased[rows, number]
-        first, kind = distinct_texts(remove_words(take_rows(batch, rows), removed, erasure.removal, padding=REMOVED))
-        distinct = probs.new_empty(len(first), probs.shape[-1])
-        limits = erasure.removal, erasure.max_tokens, BATCH
-        for group, logits in logits_without(model, batch, rows[first], removed[first], *limits):
-            distinct[group] = logits.double().softmax(-1)
-        probs[rows, number] = distinct[kind]
+        probs[rows, number] = _predictions(model, batch, rows, erased[rows, number], erasure, replacements)
     without_top, top_only = probs.chunk(2, 1)
     return without_top, top_only
 
 
+def _predictions(
+    model: Model, batch: Batch, rows: Tensor, erased: Tensor, erasure: Erasure, replacements: Tensor | None
+) -> Tensor:
+    """Probabilities of V texts, given by row, with erased words; equal texts are predicted once.  (V,T) -> (V,C)"""
+    if replacements is None:
+        texts = remove_words(take_rows(batch, rows), erased, erasure.removal, padding=REMOVED)
+    else:
+        texts = take_rows(batch, rows)
+        texts = batch = replace(texts, ids=torch.where(erased, replacements[rows], texts.ids))
+        rows, erased = torch.arange(len(rows), device=rows.device), torch.zeros_like(erased)
+    first, kind = distinct_texts(texts)
+    distinct: Tensor | None = None
+    limits = erasure.removal, erasure.max_tokens, BATCH
+    for group, logits in logits_without(model, batch, rows[first], erased[first], *limits):
+        probs = logits.double().softmax(-1)
+        distinct = probs.new_empty(len(first), probs.shape[-1]) if distinct is None else distinct
+        distinct[group] = probs
+    assert distinct is not None  # there is at least one text
+    return distinct[kind]
+
+
 def rationale_masks(batch: Batch, saliency: Tensor, shares: tuple[float, ...]) -> Tensor:
-    """The erased tokens: for each share the top-weighted, then for each share all others.  (B,T) -> (B,2K,T) bool"""
+    """The erased tokens: for each share the top-weighted, then for each share all others.
+
+    (B,T), or (B,K,T) -> (B,2K,T) bool
+    """
     units = units_of(batch, question=False)
     counts = rationale_sizes(units.mask.sum(-1), shares)
     words = units.mask.unsqueeze(1).expand(-1, len(shares), -1)  # (B,K,U)
-    weight = units.total(saliency).unsqueeze(1).expand_as(words)
+    orders = saliency.unbind(1) if saliency.dim() == 3 else [saliency] * len(shares)
+    weight = torch.stack([units.total(order) for order in orders], 1)
     order = (
         TIE_BREAK.uniform(text_key(batch), words.shape[-1], dtype=torch.float64)
         .argsort(-1)

@@ -111,10 +111,10 @@ def _erasure(case: AuditCase) -> Iterator[Finding]:
         scores["largest-drop"] = torch.maximum(scores["largest-drop"], baseline["largest-drop"])
         scores["comprehensiveness/above-random"] = _above_random(case, name, scores, baseline)
         for measure, values in scores.items():
-            yield Finding(measure, values, name, settings, caveat=_caveat(case, name))
+            yield Finding(measure, values, name, settings, caveat=erasure_caveat(case, name))
 
 
-def _caveat(case: AuditCase, name: str) -> Caveat | None:
+def erasure_caveat(case: AuditCase, name: str) -> Caveat | None:
     return "erasure-judged-by-erasure" if case.explainers[name].deletes_words else None
 
 
@@ -204,7 +204,7 @@ def infidelity(case: AuditCase) -> Iterator[Finding]:
 
     settings: dict[str, str | int | float] = {"sets": SAMPLES, "erase": "delete", "scale": "best"}
     for name, values in case.gather("random words removed", work, case.sample).items():
-        yield Finding("infidelity", values, name, settings, caveat=_caveat(case, name))
+        yield Finding("infidelity", values, name, settings, caveat=erasure_caveat(case, name))
 
 
 def removed(units: Units, key: Tensor, random_key: RandomKey) -> Tensor:

@@ -1,0 +1,104 @@
+"""Faithfulness on a scale with two ends: 0 for shuffled weights, 1 for the best order of words that is known.
+
+    comprehensiveness/relative          the drop without the top-weighted words
+    comprehensiveness/relative-filled   the same, with words of other texts in their place
+    sufficiency/relative                the probability that the top-weighted words keep alone
+    sufficiency/relative-filled         the same, with words of other texts in place of the others
+
+    score = Σ (own − shuffled) / Σ (best − shuffled)        sums over texts, means over the sizes of the erasure
+
+shuffled: DRAWS random orders of the words, two for each size.  best: the largest of the own score and those of
+`good_orders`.  The scale of the prediction, the number of classes and the length of the texts cancel out.
+
+An explainer that deletes words agrees with itself in the first row; it has no such advantage in the others.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from steadygaze.core.random_key import RandomKey, text_key
+from steadygaze.core.types import Batch
+from steadygaze.properties.audit_case import ONLY_RANDOM, AuditCase, Finding, Rows, missing_findings, other_explainers
+from steadygaze.properties.measures.faithfulness_measures import RELATIVE_ROWS
+from steadygaze.properties.probes.best_orders import good_orders
+from steadygaze.properties.probes.erasure import SHARES, Erasure, erase_words
+from steadygaze.properties.probes.other_words import words_of_other_texts
+from steadygaze.properties.protocols.faithfulness import erasure_caveat
+from steadygaze.results.note import Note, NoteCode
+
+DRAWS = 10
+"""Random orders of the words of a text."""
+TASK = "orders of words"
+REMOVED, FILLED = ("comprehensiveness/relative", "sufficiency/relative"), RELATIVE_ROWS[2:]
+ALONE = Note(NoteCode.NO_OTHER_TEXTS)
+
+
+def relative_erasure(case: AuditCase) -> Iterator[Finding]:
+    names = other_explainers(case)
+    if not names:
+        yield from missing_findings(RELATIVE_ROWS, ONLY_RANDOM)
+        return
+    fill = len(case) > 1
+    replacements = _replacements(case) if fill else None
+    work = partial(_scores, case, names, replacements)
+    scores = case.gather(TASK, work, case.sample)  # name -> (N,2K)
+    settings: dict[str, str | int | float] = {"draws": DRAWS}
+    for name in names:
+        for index, row in enumerate(RELATIVE_ROWS if fill else REMOVED):
+            own, floor, best = scores[name][:, index], scores[SHUFFLED][:, index], scores[BEST][:, index]
+            yield Finding(
+                row, own, name, settings, caveat=erasure_caveat(case, name), floor=floor, best=torch.maximum(own, best)
+            )
+    if not fill:
+        yield from missing_findings(FILLED, ALONE)
+
+
+SHUFFLED, BEST = "shuffled words", "best words"
+
+
+def _replacements(case: AuditCase) -> Tensor:
+    text = case.data.text
+    seed = RandomKey(case.config.seed).child(15).key % (1 << 63)
+    return torch.from_numpy(words_of_other_texts(text.ids, text.words, np.asarray(text.lengths), seed))
+
+
+def _scores(
+    case: AuditCase, names: list[str], replacements: Tensor | None, rows: Rows, batch: Batch
+) -> dict[str, Tensor]:
+    """Explainer, SHUFFLED or BEST -> the scores under RELATIVE_ROWS.  (B,4) or (B,2)"""
+    full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
+    other = [None] if replacements is None else [None, case.gather_rows(replacements, rows, batch)]
+
+    def score(weights: Tensor) -> Tensor:
+        return torch.cat([_of_order(case, batch, full, weights, filled) for filled in other], -1)
+
+    good = [score(weights) for weights in good_orders(case.model, batch, full)]
+    shuffled = [score(_random_orders(case, batch, draw)) for draw in range(DRAWS // len(SHARES))]
+    own = {name: score(case.gather_rows(case.saliency(name), rows, batch)) for name in names}
+    short = (batch.mask.sum(-1) < 2).unsqueeze(-1)
+    values = {**own, SHUFFLED: torch.stack(shuffled).mean(0), BEST: torch.stack(good).amax(0)}
+    return {name: value.masked_fill(short, torch.nan) for name, value in values.items()}
+
+
+def _of_order(case: AuditCase, batch: Batch, full: Tensor, weights: Tensor, filled: Tensor | None) -> Tensor:
+    """Drop without the top-weighted words, and probability of these alone, as means over the sizes.  (B,2)"""
+    erasure = Erasure(removal=case.config.removal, max_tokens=case.runtime.max_tokens)
+    predicted = full.argmax(-1).view(-1, 1, 1).expand(-1, len(SHARES), 1)
+    without, alone = (
+        probs.gather(-1, predicted).squeeze(-1).mean(-1)
+        for probs in erase_words(case.model, batch, full, weights, erasure, filled)
+    )
+    return torch.stack([full.amax(-1) - without, alone], -1)
+
+
+def _random_orders(case: AuditCase, batch: Batch, draw: int) -> Tensor:
+    """A random order of the words for each size.  (B,K,T)"""
+    key = RandomKey(case.config.seed).child(16, draw)
+    drawn = [
+        key.child(size).uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64) for size in range(len(SHARES))
+    ]
+    return torch.stack(drawn, 1)

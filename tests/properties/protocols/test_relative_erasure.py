@@ -1,0 +1,75 @@
+"""Relative scores of explainers of known truth, and what they do not depend on."""
+
+import pytest
+import torch
+
+from steadygaze.auditing.prepare_case import prepare
+from steadygaze.properties.measures.faithfulness_measures import RELATIVE_ROWS, relative_score
+from steadygaze.properties.protocols.relative_erasure import relative_erasure
+from steadygaze.results.audit_config import ProbeConfig, Runtime
+from studies.oracles.explainers import explainers
+from studies.oracles.models import adapter
+from studies.oracles.worlds import Shape, world
+
+NAMES = ("exact", "exact × 1000", "exact − 1", "dense", "exact, reversed", "exact for half, else one word")
+
+
+def scores(model: str = "linear", texts: int = 60, shape: Shape | None = None, batch_size: int = 256, names=NAMES):
+    here, known = world("short", 5, texts, shape), explainers()
+    chosen = {name: known[name] for name in names}
+    case = prepare(
+        adapter(here, model), here.examples, chosen, ProbeConfig(), runtime=Runtime(batch_size=batch_size)
+    ).case
+    return {(finding.explainer, finding.measure): finding for finding in relative_erasure(case)}
+
+
+def value(finding) -> float:
+    there = finding.values.isfinite()
+    return relative_score(finding.values[there], finding.floor[there], finding.best[there])
+
+
+@pytest.fixture(scope="module")
+def findings():
+    return scores()
+
+
+@pytest.mark.parametrize("row", RELATIVE_ROWS)
+def test_exact_weights_score_near_one_and_random_weights_near_zero(row, findings):
+    assert value(findings["exact", row]) > 0.9
+    assert abs(value(findings["dense", row])) < 0.3
+    assert value(findings["exact, reversed", row]) < 0
+    assert 0.2 < value(findings["exact for half, else one word", row]) < 0.75
+
+
+@pytest.mark.parametrize("row", RELATIVE_ROWS)
+def test_scale_and_constants_change_nothing(row, findings):
+    for name in ("exact × 1000", "exact − 1"):
+        assert torch.allclose(findings[name, row].values, findings["exact", row].values)
+
+
+def test_removal_of_exact_weights_of_a_linear_model_is_the_best_there_is(findings):
+    assert value(findings["exact", "comprehensiveness/relative"]) == pytest.approx(1, abs=1e-9)
+
+
+def test_scores_do_not_depend_on_the_batch(findings):
+    for key, finding in scores(batch_size=7).items():
+        for part in ("values", "floor", "best"):
+            assert torch.allclose(getattr(finding, part), getattr(findings[key], part), equal_nan=True)
+
+
+def test_ends_do_not_depend_on_the_other_explainers(findings):
+    alone = scores(names=("dense",))["dense", RELATIVE_ROWS[0]]
+    assert torch.equal(alone.floor, findings["dense", RELATIVE_ROWS[0]].floor)
+    assert torch.equal(alone.best, findings["dense", RELATIVE_ROWS[0]].best)
+
+
+def test_one_text_has_no_words_of_other_texts():
+    findings = scores(texts=1, names=("exact",))
+    for row in RELATIVE_ROWS:
+        key = (None if row.endswith("filled") else "exact", row)
+        assert (findings[key].absent is not None) == row.endswith("filled")
+
+
+def test_the_score_is_the_ratio_of_sums():
+    own, floor, best = torch.tensor([[0.5, 0.2], [0.1, 0.1], [0.9, 0.2]], dtype=torch.float64)
+    assert relative_score(own, floor, best) == pytest.approx((0.4 + 0.1) / (0.8 + 0.1))

@@ -35,6 +35,11 @@ def slow_correlation(statistic: Callable[..., object]) -> Callable[..., float]:
     return lambda x, y: statistic(x, y).statistic if len(x) > 2 else math.nan
 
 
+def slow_weight_correlation(x: np.ndarray, y: np.ndarray) -> float:
+    even = [len(w) > 0 and np.ptp(w) == 0 for w in (x, y)]
+    return slow_correlation(scipy.stats.pearsonr)(x, y) if not any(even) or len(x) < 3 else float(all(even))
+
+
 def slow_drop(full: np.ndarray, changed: np.ndarray) -> float:
     return float(np.mean([full.max() - row[full.argmax()] for row in changed]))
 
@@ -205,6 +210,7 @@ SLOW = {  # one text, its real tokens only
     "sufficiency": slow_drop,
     "largest-drop": lambda full, erased: max(0.0, max(full.max() - row[full.argmax()] for row in erased)),
     "pearson": slow_correlation(scipy.stats.pearsonr),
+    "weight-correlation": slow_weight_correlation,
     "kendall": slow_correlation(scipy.stats.kendalltau),
     "token-precision": slow_tokens("precision"),
     "token-recall": slow_tokens("recall"),

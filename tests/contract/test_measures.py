@@ -236,7 +236,7 @@ def test_every_measure_has_a_reference_a_sentence_and_a_citation():
         "faithfulness_measures": "aopc probability_drops",
         "plausibility_measures": "micro random_auprc random_average_precision random_mass random_tally rates tally",
         "measure": "measures_of",
-        "stability_measures": "has_weight",
+        "stability_measures": "has_weight is_even",
         "shortcut_measures": "position_leaks position_features profile label_predictable distinct_texts",
     }
     assert unlisted == {f"{file}.{step}" for file, names in steps.items() for step in names.split()}

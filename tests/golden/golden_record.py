@@ -50,6 +50,7 @@ The differences:
                     the fact `only predicted class` and its note
     intervals       of a comparison: of texts and seeds for macro-F1, and stretched for two seeds
     images          fitted without the independent reader: nine weights and seven rows fewer
+    reworded        correlations of weights and flips of labels when a tenth of the words is substituted: new rows
     relative        four rows of faithfulness between random orders and the best known one, which decide its verdict;
                     intervals of means are studentized; audit/* and compare were recorded again, with equal values
     findings        of schema 5: notes, absent scores, the failures of a gate, reasons and advice of verdicts are

@@ -15,6 +15,7 @@ from steadygaze.auditing.prepare_case import TextDraw
 from steadygaze.explainers.attention import Attention
 from steadygaze.properties import PROPERTIES
 from steadygaze.properties.audit_case import READING, AuditCase, TrainingTask, other_explainers
+from steadygaze.properties.probes.best_orders import MOST_UNITS
 from steadygaze.properties.probes.erasure import SHARES
 from steadygaze.properties.property import Protocol
 from steadygaze.properties.protocols.faithfulness import (
@@ -26,6 +27,9 @@ from steadygaze.properties.protocols.faithfulness import (
     gradient_agreement,
     randomized_task,
 )
+from steadygaze.properties.protocols.relative_erasure import DRAWS, ORDERS, relative_erasure
+from steadygaze.properties.protocols.relative_erasure import TASK as ORDERED
+from steadygaze.properties.protocols.rewording import REWORDED_TEXTS, rewording, rewording_task
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage, shuffled_task
 from steadygaze.properties.protocols.stability import seed_consistency, seeds_task
 from steadygaze.results.audit_config import Runtime
@@ -35,6 +39,8 @@ SHORT, FEWER = 60.0, 4
 """Seconds below which no estimate is announced; the divisor of the texts in its advice."""
 ANNOUNCED = 0.05
 """Share of the passes after which the estimate is announced; the first batch is slower than the others."""
+FILLED = 2
+"""Passes of a text with replaced words, in those of a text with removed words and the removed words alone."""
 PROBE_PASSES = {"fgm-label": 1 + BACKWARD, "pgd-attention": 3 + 11 * (1 + BACKWARD)}
 """Passes that find the perturbation."""
 
@@ -69,6 +75,13 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
             texts = sampled if probe.expensive else total
             explained = sum(number for explainer, number in cost.items() if not probe.of or explainer in probe.of)
             yield name, texts * PROBE_PASSES.get(name, 0.0) + max(texts, explained * texts / total)
+    if rewording in protocols and case.substitutions:
+        yield REWORDED_TEXTS, float(total)
+        yield from ((rewording_task(name), 2 * cost[name]) for name in case.explainers)
+    if relative_erasure in protocols and other_explainers(case):
+        explained = len(other_explainers(case)) + DRAWS // len(SHARES) + ORDERS
+        passes = (1 + FILLED) * len(SHARES) * explained
+        yield ORDERED, sampled * (passes + min(MOST_UNITS, float(case.words.double().mean())))
     for name in ("random", *other_explainers(case)) if erasure in protocols else ():
         yield erasure_task(name), len(SHARES) * rows.get(name, total)
     kinds = GRADIENTS.values() if gradient_agreement in protocols else ()

@@ -68,6 +68,17 @@ def substitute_some_words(
     return torch.where(swappable & (rank < number), synonyms.table[ids, 0], ids)
 
 
+def substitute_top_words(
+    ids: Tensor, mask: Tensor, synonyms: Synonyms, key: RandomKey, rows: Tensor, *, scores: Tensor, number: Tensor
+) -> Tensor:
+    """Replace the `number` (B,) swappable words with the largest scores (B,T) by random synonyms, or all if fewer."""
+    swappable = synonyms.swappable(ids, mask)
+    order = scores.double().masked_fill(~swappable, -torch.inf).argsort(dim=-1, descending=True, stable=True)
+    replaced = swappable & (order.argsort(-1) < number.unsqueeze(-1))
+    choice = (key.uniform(rows, ids.shape[1], dtype=torch.float64) * synonyms.count[ids]).long()  # floor: < count
+    return torch.where(replaced, synonyms.table[ids].gather(-1, choice.unsqueeze(-1)).squeeze(-1), ids)
+
+
 def nearest_words(vectors: Tensor, k: int, candidates: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Return the k nearest `candidates` neighbors of every word and their cosines, the closest first.  (V,E) -> (V,k)
 

@@ -6,6 +6,7 @@ from steadygaze.properties.measures import stability_measures
 from steadygaze.properties.measures.measure import LABEL_KEPT, PERTURBATIONS, measures_of
 from steadygaze.properties.property import COLLAPSED, Advice, AdviceKind, Check, Property, Rule, Threshold
 from steadygaze.properties.protocols.faithfulness import max_sensitivity
+from steadygaze.properties.protocols.rewording import REWORDING_ROWS, rewording
 from steadygaze.properties.protocols.stability import stability
 from steadygaze.results.note import NoteCode
 
@@ -26,6 +27,7 @@ STABILITY = Property(
             ),
             always=True,
         ),
+        Check(rewording, REWORDING_ROWS),
         Check(max_sensitivity, ("max-sensitivity",), thorough=True),
     ),
     conditions={
@@ -34,6 +36,8 @@ STABILITY = Property(
         "pgd-attention": "PGD: the change of the embeddings that shifts the model's weights most.",
         "1-synonym": "One word substituted by a synonym.",
         "3-synonyms": "Three words substituted by synonyms.",
+        "reworded": "A tenth of the words, drawn at random, substituted by synonyms.",
+        "reworded-top": "As many words, those with the largest weights, substituted by synonyms.",
         "1-synonym-kept": "One word substituted by a synonym; texts that keep their label.",
         "3-synonyms-kept": "Three words substituted by synonyms; texts that keep their label.",
     },

@@ -12,6 +12,7 @@ from steadygaze.results.row import Better, Fact, MeasureKey
 SUBSTITUTIONS = ("1-synonym", "3-synonyms")
 PERTURBATIONS = ("noise", "fgm-label", "pgd-attention", *SUBSTITUTIONS)
 LABEL_KEPT = tuple(f"{probe}-kept" for probe in SUBSTITUTIONS)
+REWORDED = ("reworded", "reworded-top")
 OTHER_MODELS = ("seeds", "others")
 SIZES = tuple(f"{size}%" for size in (1, 5, 10, 20, 50))
 GRADIENTS = ("gradient", "gradient-through-attention")

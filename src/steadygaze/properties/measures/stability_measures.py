@@ -11,6 +11,7 @@
     words_substituted    Σ_t [ x_t ≠ x'_t ]
     kendall              τ_b = (C − D) / √(n_x n_y)                of two attentions: agreement of the order
     pearson              cov(x, y) / (σ_x σ_y)                     of two attentions: agreement of the values
+    weight_correlation   the same; 1 if both are even, 0 if one is
 
 Both correlations are NaN for fewer than three words or constant values (Jain & Wallace 2019; Kitada & Iyatomi 2021).
 
@@ -42,6 +43,7 @@ from steadygaze.properties.measures.measure import (
     OTHER_MODELS,
     PERTURBATIONS,
     PROBABILITY_SCALE,
+    REWORDED,
     SEAT,
     SIGNED,
     SUBSTITUTIONS,
@@ -71,6 +73,32 @@ def saliency_divergence(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
         for w, none in zip((x, y), empty, strict=True)
     )
     return jensen_shannon(p, q, entries)
+
+
+EVEN = 1e-6
+"""Largest distance from the mean, as a share of the largest weight, of weights that do not distinguish the words."""
+
+
+def weight_correlation(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+    """Pearson correlation of two explanations; 1 if neither distinguishes the words, 0 if one does.  (B,T) -> (B,)
+
+    It does not change with scale or an added constant; for shuffled weights its mean is 0.
+    """
+    first, second = is_even(x, mask), is_even(y, mask)
+    values = pearson(x, y, mask).masked_fill(first | second, 0.0).masked_fill(first & second, 1.0)
+    return values.masked_fill(mask.sum(-1) < FEWEST_WORDS, torch.nan)
+
+
+def is_even(weights: Tensor, mask: Tensor) -> Tensor:
+    """True if the weights do not distinguish the words, beyond rounding.  (B,T) -> (B,) bool"""
+    present = weights.masked_fill(~mask, 0.0)
+    mean = present.sum(-1, keepdim=True) / mask.sum(-1, keepdim=True).clamp_min(1)
+    distance = (present - mean).masked_fill(~mask, 0.0).abs().amax(-1)
+    return distance <= EVEN * present.abs().amax(-1)
+
+
+FEWEST_WORDS = 3
+"""Words of a text with a correlation."""
 
 
 def shared_top_k(x: Tensor, y: Tensor, mask: Tensor, k: int) -> Tensor:
@@ -180,6 +208,18 @@ MEASURES = (
         inputs="shift",
     ),
     _correlation(
+        "weight-correlation",
+        weight_correlation,
+        direction="higher",
+        description="Correlation of the weights of the words before and after a tenth of them is reworded.",
+        probes=REWORDED,
+        labels={
+            "reworded": "Agreement of the weights when random words are substituted by synonyms",
+            "reworded-top": "Agreement of the weights when highlighted words are substituted by synonyms",
+        },
+        scale=_ORDER,
+    ),
+    _correlation(
         "kendall/randomized",
         kendall,
         direction="lower",
@@ -222,7 +262,7 @@ MEASURES = (
         UNIT,
         "neither",
         proportion=True,
-        probes=(*PERTURBATIONS, *OTHER_MODELS),
+        probes=(*PERTURBATIONS, "reworded", *OTHER_MODELS),
         columns=(Column("label-flip/3-synonyms", "flips", _FLIPS, "lower"),),
         inputs="predictions",
     ),

@@ -32,6 +32,8 @@ from steadygaze.results.note import Note, NoteCode
 
 DRAWS = 10
 """Random orders of the words of a text."""
+ORDERS = 2
+"""Good orders that are scored."""
 TASK = "orders of words"
 REMOVED, FILLED = ("comprehensiveness/relative", "sufficiency/relative"), RELATIVE_ROWS[2:]
 ALONE = Note(NoteCode.NO_OTHER_TEXTS)

@@ -27,7 +27,7 @@ from steadygaze.properties.protocols.faithfulness import (
     gradient_agreement,
     randomized_task,
 )
-from steadygaze.properties.protocols.relative_erasure import DRAWS, ORDERS, relative_erasure
+from steadygaze.properties.protocols.relative_erasure import ORDERS, relative_erasure
 from steadygaze.properties.protocols.relative_erasure import TASK as ORDERED
 from steadygaze.properties.protocols.rewording import REWORDED_TEXTS, rewording, rewording_task
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage, shuffled_task
@@ -79,8 +79,8 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
         yield REWORDED_TEXTS, float(total)
         yield from ((rewording_task(name), 2 * cost[name]) for name in case.explainers)
     if relative_erasure in protocols and other_explainers(case):
-        explained = len(other_explainers(case)) + DRAWS // len(SHARES) + ORDERS
-        passes = (1 + FILLED) * len(SHARES) * explained
+        removed, replaced = (len(other_explainers(case)) + 1 + good for good in ORDERS)
+        passes = len(SHARES) * (removed + FILLED * replaced)
         yield ORDERED, sampled * (passes + min(MOST_UNITS, float(case.words.double().mean())))
     for name in ("random", *other_explainers(case)) if erasure in protocols else ():
         yield erasure_task(name), len(SHARES) * rows.get(name, total)

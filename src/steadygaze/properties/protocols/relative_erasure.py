@@ -7,8 +7,9 @@
 
     score = Σ (own − shuffled) / Σ (best − shuffled)        sums over texts, means over the sizes of the erasure
 
-shuffled: DRAWS random orders of the words, two for each size.  best: the largest of the own score and those of
-`good_orders`.  The scale of the prediction, the number of classes and the length of the texts cancel out.
+shuffled: DRAWS random orders of the words, one for each size of removal and of replacement.  best: the largest of the
+own score and those of `good_orders`.  The scale of the prediction, the number of classes and the length of the texts
+cancel out.
 
 An explainer that deletes words agrees with itself in the first row; it has no such advantage in the others.
 """
@@ -32,8 +33,8 @@ from steadygaze.results.note import Note, NoteCode
 
 DRAWS = 10
 """Random orders of the words of a text."""
-ORDERS = 2
-"""Good orders that are scored."""
+ORDERS = 2, 1
+"""Good orders that are scored by removal, and by replacement."""
 TASK = "orders of words"
 REMOVED, FILLED = ("comprehensiveness/relative", "sufficiency/relative"), RELATIVE_ROWS[2:]
 ALONE = Note(NoteCode.NO_OTHER_TEXTS)
@@ -73,28 +74,32 @@ def _scores(
 ) -> dict[str, Tensor]:
     """Explainer, SHUFFLED or BEST -> the scores under RELATIVE_ROWS.  (B,4) or (B,2)"""
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
-    other = [None] if replacements is None else [None, case.gather_rows(replacements, rows, batch)]
-
-    def score(weights: Tensor) -> Tensor:
-        return torch.cat([_of_order(case, batch, full, weights, filled) for filled in other], -1)
-
-    good = [score(weights) for weights in good_orders(case.model, batch, full)]
-    shuffled = [score(_random_orders(case, batch, draw)) for draw in range(DRAWS // len(SHARES))]
-    own = {name: score(case.gather_rows(case.saliency(name), rows, batch)) for name in names}
+    drops, both = good_orders(case.model, batch, full)
+    own = [case.gather_rows(case.saliency(name), rows, batch) for name in names]
+    scores = [_of_orders(case, batch, full, [*own, _random_orders(case, batch, 0), drops, both], None)]
+    if replacements is not None:
+        filled = case.gather_rows(replacements, rows, batch)
+        scores.append(_of_orders(case, batch, full, [*own, _random_orders(case, batch, 1), both], filled))
     short = (batch.mask.sum(-1) < 2).unsqueeze(-1)
-    values = {**own, SHUFFLED: torch.stack(shuffled).mean(0), BEST: torch.stack(good).amax(0)}
+    values = {name: torch.cat([part[:, index] for part in scores], -1) for index, name in enumerate((*names, SHUFFLED))}
+    values[BEST] = torch.cat([part[:, len(names) + 1 :].amax(1) for part in scores], -1)
     return {name: value.masked_fill(short, torch.nan) for name, value in values.items()}
 
 
-def _of_order(case: AuditCase, batch: Batch, full: Tensor, weights: Tensor, filled: Tensor | None) -> Tensor:
-    """Drop without the top-weighted words, and probability of these alone, as means over the sizes.  (B,2)"""
-    erasure = Erasure(removal=case.config.removal, max_tokens=case.runtime.max_tokens)
-    predicted = full.argmax(-1).view(-1, 1, 1).expand(-1, len(SHARES), 1)
+def _of_orders(case: AuditCase, batch: Batch, full: Tensor, orders: list[Tensor], filled: Tensor | None) -> Tensor:
+    """Drop without the top-weighted words, and probability of these alone, as means over the sizes.  (B,O,2)
+
+    All orders share one call: texts that several of them leave are predicted once.
+    """
+    shares = SHARES * len(orders)
+    by_size = [order if order.dim() == 3 else order.unsqueeze(1).expand(-1, len(SHARES), -1) for order in orders]
+    erasure = Erasure(shares, case.config.removal, case.runtime.max_tokens)
+    predicted = full.argmax(-1).view(-1, 1, 1).expand(-1, len(shares), 1)
     without, alone = (
-        probs.gather(-1, predicted).squeeze(-1).mean(-1)
-        for probs in erase_words(case.model, batch, full, weights, erasure, filled)
+        probs.gather(-1, predicted).view(len(batch), len(orders), len(SHARES)).mean(-1)
+        for probs in erase_words(case.model, batch, full, torch.cat(by_size, 1), erasure, filled)
     )
-    return torch.stack([full.amax(-1) - without, alone], -1)
+    return torch.stack([full.amax(-1, keepdim=True) - without, alone], -1)
 
 
 def _random_orders(case: AuditCase, batch: Batch, draw: int) -> Tensor:

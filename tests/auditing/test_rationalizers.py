@@ -48,7 +48,10 @@ EXTENSION_POINTS = ["prediction-change/permuted", "jensen-shannon/adversarial"]
 GRADIENTS = rows_under("gradient", "gradient-through-attention")
 SLOPELESS = [f"{measure}/fgm-label" for measure in ("jensen-shannon", "top-k-overlap", "kendall")]
 OTHERS = [
-    *rows_under("seeds", "others", *(f"{n}-synonym{s}{kept}" for n, s in ((1, ""), (3, "s")) for kept in ("", "-kept")))
+    *rows_under("reworded", "reworded-top"),
+    *rows_under(
+        "seeds", "others", *(f"{n}-synonym{s}{kept}" for n, s in ((1, ""), (3, "s")) for kept in ("", "-kept"))
+    ),
 ]
 READ = row_names("independent-reader-accuracy", "leakage-gap", "arbitrary-selection")
 YEH = ["infidelity", "max-sensitivity"]

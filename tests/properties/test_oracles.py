@@ -32,7 +32,7 @@ EXPECTED = {  # model -> the expected answers
 
 
 GUILTY = {  # model -> the number that must be a failure
-    "aside": "prediction-change/permuted",
+    "aside": "comprehensiveness/relative",
     "even": "collapsed",
     "first": "collapsed",
     "coded": "position-leak/shuffled",

@@ -8,7 +8,12 @@ from contract.tiny import TEXTS, cached_classifier, split
 from properties.protocols.cases import case_of, findings_by, row_of
 from steadygaze.properties.faithfulness import FAITHFULNESS
 from steadygaze.properties.probes import counterfactual_attention as search
-from steadygaze.properties.protocols.faithfulness import attention_interventions, faithfulness
+from steadygaze.properties.protocols.faithfulness import (
+    attention_interventions,
+    erasure,
+    faithfulness,
+    gradient_agreement,
+)
 from steadygaze.properties.protocols.stability import stability
 from steadygaze.properties.stability import STABILITY
 from steadygaze.results.audit_config import ProbeConfig
@@ -20,7 +25,9 @@ NAMES = {
         *("prediction-change/permuted", "jensen-shannon/adversarial"),
         *("kendall/randomized", "jensen-shannon/randomized"),
     },
-    faithfulness: {name for check in FAITHFULNESS.checks[:2] for name in check.rows},
+    faithfulness: {
+        name for check in FAITHFULNESS.checks if check.run in (erasure, gradient_agreement) for name in check.rows
+    },
     stability: {*STABILITY.checks[0].rows},
 }
 """The rows that the protocols report, as their checks declare them."""

@@ -23,7 +23,15 @@ from torch import Tensor
 
 from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch
-from steadygaze.properties.audit_case import ONLY_RANDOM, AuditCase, Finding, Rows, missing_findings, other_explainers
+from steadygaze.properties.audit_case import (
+    ONLY_RANDOM,
+    AuditCase,
+    Finding,
+    Rows,
+    lacks,
+    missing_findings,
+    other_explainers,
+)
 from steadygaze.properties.measures.faithfulness_measures import RELATIVE_ROWS
 from steadygaze.properties.probes.best_orders import good_orders
 from steadygaze.properties.probes.erasure import SHARES, Erasure, erase_words
@@ -44,6 +52,9 @@ def relative_erasure(case: AuditCase) -> Iterator[Finding]:
     names = other_explainers(case)
     if not names:
         yield from missing_findings(RELATIVE_ROWS, ONLY_RANDOM)
+        return
+    if case.config.removal == "zero" and "embeddings" not in case.model.capabilities:
+        yield from missing_findings(RELATIVE_ROWS, lacks("embeddings"))
         return
     fill = len(case) > 1
     replacements = _replacements(case) if fill else None

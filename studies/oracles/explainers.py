@@ -51,6 +51,10 @@ class Text:
     def normal(self, purpose: int = 0) -> Tensor:
         return RandomKey(purpose).normal(self.key, self.mask.shape[1], dtype=torch.float64)
 
+    def noisy(self, size: float, noise: Tensor) -> Tensor:
+        """The exact weights with noise; 0 where no word has an effect: noise alone would be the whole explanation."""
+        return self.exact + size * noise * (self.exact.abs().amax(-1, keepdim=True) > 0)
+
     def chance(self, purpose: int = 0) -> Tensor:
         """One number for each text.  (B,1)"""
         return RandomKey(purpose).uniform(self.key, 1, dtype=torch.float64)
@@ -72,6 +76,8 @@ class Text:
         return told * (1 + self.uniform(9))
 
 
+NO_EFFECT = 1e-9
+"""Shapley values below this one are rounding."""
 Weigh = Callable[[Text], Tensor]
 Steady = Literal["as the model", "always", "never"]
 
@@ -103,7 +109,7 @@ class OracleExplainer(Explainer):
         label = logits.argmax(-1) if target is None else target
         exact = self.exact.setdefault(id(model), ExactWeights(model))(batch, label)
         largest = exact.abs().amax(-1, keepdim=True)
-        scaled = exact / torch.where(largest > 0, largest, 1.0)
+        scaled = torch.where(largest > NO_EFFECT, exact / largest.clamp_min(NO_EFFECT), 0.0)
         text = Text(model.world, model, batch, label, scaled, text_key(batch))
         return Saliency(self.kind.weigh(text).double().masked_fill(~batch.mask, 0.0), logits)
 
@@ -194,18 +200,18 @@ HONEST = {
     "exact, tenths": Kind(lambda t: (10 * t.exact).round() / 10, True, False),
     "exact, cubed": Kind(lambda t: t.exact**3, True, False),
     "exact, square root": Kind(lambda t: t.exact.sign() * t.exact.abs().sqrt(), True, False),
-    "exact, noise 0.05": Kind(lambda t: t.exact + 0.05 * t.normal(11), True, False),
-    "exact, noise of words 0.05": Kind(lambda t: t.exact + 0.1 * t.of_word(12), True, False),
-    "exact, noise 0.5": Kind(lambda t: t.exact + 0.5 * t.normal(13), None, False),
+    "exact, noise 0.05": Kind(lambda t: t.noisy(0.05, t.normal(11)), True, False),
+    "exact, noise of words 0.05": Kind(lambda t: t.noisy(0.1, t.of_word(12)), True, False),
+    "exact, noise 0.5": Kind(lambda t: t.noisy(0.5, t.normal(13)), None, False),
 }
 PARTLY = {
     "exact for half, else random": Kind(_either(0.5, _exact, _dense), False, False, "never"),
     "exact for half, else one word": Kind(_either(0.5, _exact, _sparse), False, False, "never"),
     "exact for 27 %": Kind(_either(0.27, _exact, _sparse), False, False, "never"),
-    "exact, noise 2": Kind(lambda t: t.exact + 2 * t.normal(14), False, False, "never"),
-    "exact, noise 4": Kind(lambda t: t.exact + 4 * t.normal(15), False, False, "never"),
-    "exact, reversed": Kind(lambda t: -t.exact, False, False),
-    "exact, reversed for half": Kind(_either(0.5, _exact, lambda t: -t.exact), False, False, "never"),
+    "exact, noise 2": Kind(lambda t: t.noisy(2, t.normal(14)), False, False, "never"),
+    "exact, noise 4": Kind(lambda t: t.noisy(4, t.normal(15)), False, False, "never"),
+    "exact, reversed": Kind(lambda t: -t.exact, False, None),
+    "exact, reversed for half": Kind(_either(0.5, _exact, lambda t: -t.exact), False, None, "never"),
 }
 RANDOM = {
     "dense": Kind(_dense, False, False, "never", False),

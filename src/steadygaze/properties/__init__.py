@@ -20,6 +20,7 @@ PROPERTIES: "Registry[Property]" = Registry.of(
     {
         "correctness": "steadygaze.properties.correctness:CORRECTNESS",
         "stability": "steadygaze.properties.stability:STABILITY",
+        "robustness": "steadygaze.properties.robustness:ROBUSTNESS",
         "faithfulness": "steadygaze.properties.faithfulness:FAITHFULNESS",
         "seed-consistency": "steadygaze.properties.seed_consistency:SEED_CONSISTENCY",
         "shortcut-leakage": "steadygaze.properties.leakage:LEAKAGE",
@@ -52,7 +53,7 @@ def rows_under(*conditions: str) -> list[str]:
     """The names of all rows under these conditions.
 
     >>> rows_under("seeds")
-    ['jensen-shannon/seeds', 'top-k-overlap/seeds', 'prediction-change/seeds', 'label-flip/seeds']
+    ['jensen-shannon/seeds', 'top-k-overlap/seeds', 'weight-correlation/seeds', 'prediction-change/seeds', 'label-flip/seeds']
     """
     return [str(key) for key in _keys() if key.probe in conditions]
 

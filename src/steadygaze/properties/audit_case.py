@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.core.random_key import RandomKey, text_key
+from steadygaze.core.random_key import RandomKey, pair_key, text_key
 from steadygaze.core.types import Batch, Label
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.splits import sample_rows
@@ -27,6 +27,8 @@ from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
 from steadygaze.models.inference import Capability, Model, selects
 from steadygaze.perturbations.word_removal import units_of
 from steadygaze.perturbations.word_substitution import Synonyms
+from steadygaze.properties.probes.best_orders import GOOD_ORDERS, good_orders
+from steadygaze.properties.probes.other_words import words_of_other_texts
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.note import Note, NoteCode, note
@@ -45,6 +47,8 @@ class TrainingTask(StrEnum):
 
 READING = "reading"
 """The task that predicts the original texts."""
+ORDERING = "best orders of words"
+"""The task that finds the best orders of the words."""
 EXPENSIVE = 30
 """Forward passes per text from which an explainer runs on a sample of the texts."""
 Rows = NDArray[np.int64]
@@ -229,6 +233,35 @@ class AuditCase:
             saliency = explainer.explain(self.model, batch, target if explainer.class_specific else None)
             self.scatter_rows(weights, rows, batch, finite_weights(saliency, batch))
         return weights
+
+    @cached_property
+    def keys(self) -> Tensor:
+        """(N,) a key for each text, or for each pair of text and question."""
+        keys = torch.empty(len(self), dtype=torch.int64)
+        for rows, batch in self.batches():
+            keys[torch.from_numpy(rows)] = pair_key(batch).cpu()
+        return keys
+
+    @cached_property
+    def unaccounted(self) -> dict[str, Tensor]:
+        """Explainer -> (N,) how far the shown words do not account for the label; filled by content_leakage."""
+        return {}
+
+    def other_words(self, draw: int) -> Tensor:
+        """(M,) a word of another text in place of each word."""
+        text = self.data.text
+        seed = RandomKey(self.config.seed).child(15, draw).key % (1 << 63)
+        return torch.from_numpy(words_of_other_texts(text.ids, text.words, np.asarray(text.lengths), seed))
+
+    @cached_property
+    def best_orders(self) -> tuple[Tensor, ...]:
+        """(M,) the orders of the words of `good_orders`, for the sample; NaN in other texts."""
+        orders = tuple(self._empty_saliency() for _ in range(GOOD_ORDERS))
+        for rows, batch in self._with_progress(ORDERING, self.sample):
+            full = self.probs[torch.from_numpy(rows)].to(batch.ids.device)
+            for values, order in zip(orders, good_orders(self.model, batch, full), strict=True):
+                self.scatter_rows(values, rows, batch, order)
+        return orders
 
     @cached_property
     def _gradients(self) -> dict[bool, tuple[Tensor, NDArray[np.bool_]]]:

@@ -23,10 +23,12 @@ PLAUSIBILITY = Property(
             )
         },
         ("average-precision/above-random",),
+        depends_on=("faithfulness",),
     ),
     meanings={
         "yes": "It ranks the words of human rationales above the others.",
         "undecided": "These scores do not show how far it agrees with human rationales.",
         "no": "It ranks the words of human rationales hardly better than chance.",
+        "not meaningful": "The explanation is not faithful: people may agree with it, but the model does not use it.",
     },
 )

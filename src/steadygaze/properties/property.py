@@ -10,19 +10,23 @@
 `tune` read nothing else.  A user adds one in a module of their own: `PROPERTIES["name"] = Property(...)`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 
 from steadygaze.properties.audit_case import AuditCase, Finding
 from steadygaze.properties.measures.measure import Measure
 from steadygaze.results.advice import Advice as Advice
 from steadygaze.results.advice import AdviceKind as AdviceKind
 from steadygaze.results.formatting import explainer_name
+from steadygaze.results.intervals import LEVEL
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import Answer, PropertyFact, Row
 
 FEWEST = 8
-"""Minimum number of texts for a verdict."""
+"""Minimum number of texts for a no."""
+FEWEST_FOR_YES = 50
+"""Minimum number of texts for a yes: below, rare failures stay unseen, and intervals of skewed scores are too narrow."""
 COLLAPSED = "collapsed"
 Protocol = Callable[[AuditCase], Iterator[Finding]]
 
@@ -64,25 +68,30 @@ class Threshold:
     advice: Advice = OTHER_EXPLAINER
     """The advice after a no."""
 
-    def decide(self, row: Row) -> Answer:
+    def decide(self, row: Row, tests: int = 1) -> Answer:
         """The answer of one row.
 
         Parameters
         ----------
         row : Row
             The row of this threshold.
+        tests : int, default=1
+            Number of rows that can each cause a no: the interval behind a no is widened accordingly.
 
         Returns
         -------
         str
             "yes", "no" or "undecided".
         """
-        if row.measure != COLLAPSED and (row.interval is None or row.n < FEWEST):
+        collapse = row.measure == COLLAPSED
+        if not collapse and (row.interval is None or row.n < FEWEST):
             return "undecided"
-        low, high = row.interval or (row.value, row.value)
-        if self.good > self.bad:
-            return "yes" if low >= self.good else "no" if high <= self.bad else "undecided"
-        return "yes" if high <= self.good else "no" if low >= self.bad else "undecided"
+        sign = 1 if self.good > self.bad else -1
+        worst, best = sorted(sign * end for end in row.interval or (row.value, row.value))
+        if worst >= sign * self.good:
+            return "yes" if collapse or row.n >= FEWEST_FOR_YES else "undecided"
+        value = sign * row.value
+        return "no" if value + (best - value) * widening(tests) <= sign * self.bad else "undecided"
 
     def describe(self, row: Row) -> Note:
         """The reason that a row gives.
@@ -102,9 +111,23 @@ class Threshold:
         return note(NoteCode.SCORE, **fields, sentence=self.sentence, notes=remarks)
 
 
+def widening(tests: int) -> float:
+    """Factor of an interval, so that all of several intervals cover with a probability of 95 % (Bonferroni).
+
+    >>> widening(1), round(widening(4), 3)
+    (1.0, 1.274)
+    """
+    normal = NormalDist()
+    return normal.inv_cdf(1 - (1 - LEVEL) / (2 * tests)) / normal.inv_cdf(1 - (1 - LEVEL) / 2)
+
+
 @dataclass(frozen=True)
 class Rule:
-    """How the verdict follows.  yes: all intervals lie within the thresholds of yes, and a required row has a value."""
+    """How the verdict follows.
+
+    yes   all intervals lie within the thresholds of yes, of FEWEST_FOR_YES texts each, and a required row has a value
+    no    one interval, widened by the number of rows that could each cause a no, lies beyond the threshold of no
+    """
 
     thresholds: Mapping[str, Threshold]
     """By the name of a row."""
@@ -112,6 +135,13 @@ class Rule:
     """A yes needs at least one of these rows."""
     together: tuple[tuple[str, ...], ...] = ()
     """Groups of rows of which all that have a value must be a no; one alone is undecided."""
+    depends_on: tuple[str, ...] = ()
+    """Names of properties: where one of them is a no, this one is not meaningful."""
+
+    def tests(self, measured: Collection[str]) -> int:
+        """The number of rows, or groups of rows, that could each cause a no."""
+        groups = {next((group for group in self.together if name in group), name) for name in measured}
+        return max(1, len(groups - {COLLAPSED}))
 
     @property
     def limits(self) -> dict[str, tuple[float, float]]:

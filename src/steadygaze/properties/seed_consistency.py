@@ -2,6 +2,7 @@
 
 from steadygaze.properties.property import Advice, AdviceKind, Check, Property, Rule, Threshold
 from steadygaze.properties.protocols.stability import seed_consistency
+from steadygaze.properties.stability import AGREEMENT
 
 SEED_CONSISTENCY = Property(
     "seed-consistency",
@@ -15,18 +16,19 @@ SEED_CONSISTENCY = Property(
     },
     rule=Rule(
         {
-            "jensen-shannon/seeds": Threshold(
-                0.05,
-                0.15,
-                "models trained with other seeds shift the {noun} by {value}",
+            "weight-correlation/seeds": Threshold(
+                *AGREEMENT,
+                "the weights of models trained with other seeds correlate {value}",
                 advice=Advice(AdviceKind.STABLE_ATTENTION),
             )
         },
-        ("jensen-shannon/seeds",),
+        ("weight-correlation/seeds",),
+        depends_on=("faithfulness",),
     ),
     meanings={
         "yes": "A model retrained with another seed highlights the same words.",
         "undecided": "A model retrained with another seed may highlight other words.",
         "no": "A model retrained with another seed highlights other words: they depend on chance.",
+        "not meaningful": "The explanation is not faithful: it may be the same for every model.",
     },
 )

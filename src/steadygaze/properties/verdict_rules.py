@@ -1,9 +1,12 @@
 """Rules for verdicts: the measures that decide each one, and thresholds that were fixed before any model was audited.
 
-    yes            every interval lies within the threshold of yes, and one of the required measures is available
-    no             at least one interval lies beyond the threshold of no
-    undecided      all other cases; a mean over fewer than FEWEST texts decides nothing
-    not measured   no deciding measure is available
+    yes              every interval lies within the threshold of yes, of FEWEST_FOR_YES texts or more, and one of the
+                     required measures is available
+    no               at least one interval lies beyond the threshold of no, widened by the number of tests; FEWEST texts
+    undecided        all other cases
+    not meaningful   a property that this one depends on is a no: an explanation that does not show what the model uses
+                     may well be stable
+    not measured     no deciding measure is available
 
 A collapse can only lead to a no: its absence is not evidence of stability.
 
@@ -27,7 +30,7 @@ from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.properties import PROPERTIES, measure_of
 from steadygaze.properties.commands import AuditCommands
 from steadygaze.properties.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
-from steadygaze.properties.property import COLLAPSED, FEWEST, Advice, AdviceKind, Property, Rule
+from steadygaze.properties.property import COLLAPSED, FEWEST, FEWEST_FOR_YES, Advice, AdviceKind, Property, Rule
 from steadygaze.results.formatting import explainer_name
 from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.leakage_warnings import MITIGATION
@@ -234,11 +237,11 @@ def _texts_to_read(needed: float, usable: int, read: int) -> tuple[int, int]:
 def deciding_texts(row: Row, good: float, bad: float) -> float:
     """The number of texts with which a score like this one decides; infinite between the thresholds."""
     sign, (low, high) = (1 if good > bad else -1), row.interval or (-math.inf, math.inf)
-    reach = (row.value - low, high - row.value)[::sign]
-    for inside, width in ((sign * (row.value - good), reach[0]), (sign * (bad - row.value), reach[1])):
-        if inside > 0:
-            return row.n * (width / inside) ** 2
-    return math.inf
+    to_yes, to_no = (row.value - low, high - row.value)[::sign]
+    if (inside := sign * (row.value - good)) > 0:
+        return max(FEWEST_FOR_YES, row.n * (to_yes / inside) ** 2)
+    inside = sign * (bad - row.value)
+    return row.n * (to_no / inside) ** 2 if inside > 0 else math.inf
 
 
 def advise(
@@ -317,9 +320,18 @@ def _rounded_up(value: float) -> int:
 def verdicts(rows: Sequence[Row], explainer: str, context: AdviceContext = UNKNOWN) -> tuple[Verdict, ...]:
     """`context`: for the advice."""
     by_name = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
-    return tuple(
-        _verdict(item, item.rule, by_name, explainer, context) for item in PROPERTIES.values() if item.rule is not None
-    )
+    rules = {name: item.rule for name, item in PROPERTIES.items() if item.rule}
+    given = {name: _verdict(PROPERTIES[name], rule, by_name, explainer, context) for name, rule in rules.items()}
+    return tuple(_dependent(verdict, rules[name].depends_on, given) for name, verdict in given.items())
+
+
+def _dependent(verdict: Verdict, names: Sequence[str], given: Mapping[str, Verdict]) -> Verdict:
+    """The verdict, or that it is not meaningful because one that it depends on is a no."""
+    refuted = next((given[name] for name in names if name in given and given[name].answer == "no"), None)
+    if refuted is None or verdict.answer == "not measured":
+        return verdict
+    reason = note(NoteCode.DEPENDS_ON, title=refuted.title)
+    return replace(verdict, answer="not meaningful", reasons=(reason, *verdict.reasons), advice=())
 
 
 def interrupted_verdicts() -> tuple[Verdict, ...]:
@@ -331,9 +343,8 @@ def interrupted_verdicts() -> tuple[Verdict, ...]:
 
 
 def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str, context: AdviceContext) -> Verdict:
-    answers = {
-        name: rule.thresholds[name].decide(rows[name]) for name in rule.thresholds if name in rows and rows[name].n
-    }
+    measured = [name for name in rule.thresholds if name in rows and rows[name].n]
+    answers = {name: rule.thresholds[name].decide(rows[name], rule.tests(measured)) for name in measured}
     limits = rule.limits
     answers |= dict.fromkeys(_alone(rule, answers), "undecided")
     if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:

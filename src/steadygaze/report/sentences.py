@@ -360,6 +360,8 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.EMPTY_SELECTIONS: "the selection is empty in every text",
     NoteCode.EXPLAINER_UNSUPPORTED: "{message}",
     NoteCode.FEW_TEXTS_OF_A_CLASS: _few_texts_of_a_class,
+    NoteCode.FEW_TEXTS_TO_READ: "a reader of the explanations needs two classes that are predicted for at least {least} "
+    "distinct texts",
     NoteCode.IN_CELL: "{reason:note} ({technique}, seed {seed})",
     NoteCode.LACKS_CAPABILITY: lambda fields: MISSING_CAPABILITY[fields["capability"]],
     NoteCode.NO_BLANK_TOKENS: "the tokens without content are unknown",
@@ -428,6 +430,7 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.UNFLIPPED: "the label of {unflipped:,} of {texts:,} texts does not flip within {largest:g} at every size",
     # Reasons of a verdict
     NoteCode.AUDIT_INTERRUPTED: "the audit was interrupted",
+    NoteCode.DEPENDS_ON: lambda fields: f"the answer about {fields['title'][:1].lower()}{fields['title'][1:]} is no",
     NoteCode.NO_DECIDING_MEASURE: "no deciding measure is available",
     NoteCode.SCORE: _score,
     NoteCode.YES_NEEDS: _yes_needs,

@@ -219,7 +219,7 @@ def _verdicts(comparison: Comparison) -> list[tuple[str, list[str]]]:
 
 
 def _count(answers: tuple[Answer, ...]) -> str:
-    order: tuple[Answer, ...] = ("yes", "undecided", "no", "not measured")
+    order: tuple[Answer, ...] = ("yes", "undecided", "no", "not meaningful", "not measured")
     counts = Counter(answers)
     if len(answers) == 1:
         return answers[0]

@@ -48,8 +48,20 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-COLORS: dict[Answer, str] = {"yes": "green", "undecided": "yellow", "no": "red", "not measured": "dim"}
-HUES: dict[Answer, str] = {"yes": "#1a7f50", "undecided": "#a86400", "no": "#c0392b", "not measured": "#777777"}
+COLORS: dict[Answer, str] = {
+    "yes": "green",
+    "undecided": "yellow",
+    "no": "red",
+    "not meaningful": "dim",
+    "not measured": "dim",
+}
+HUES: dict[Answer, str] = {
+    "yes": "#1a7f50",
+    "undecided": "#a86400",
+    "no": "#c0392b",
+    "not meaningful": "#777777",
+    "not measured": "#777777",
+}
 """Colors in a notebook, legible on light and dark backgrounds."""
 COLUMNS = ("measure", "explains", "value", "95 % interval", "n", "better")
 EXPLAINS = COLUMNS.index("explains")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from steadygaze.core.rounding import decimals, significant
 from steadygaze.results.row import Answer, Better, Fact, Row
 
-ICONS: dict[Answer, str] = {"yes": "✓", "undecided": "~", "no": "✗", "not measured": "–"}
+ICONS: dict[Answer, str] = {"yes": "✓", "undecided": "~", "no": "✗", "not meaningful": "/", "not measured": "–"}
 """Shown beside the answer, so that it is visible without color."""
 ARROWS: dict[Better, str] = {"higher": "↑", "lower": "↓", "neither": ""}
 PREDICTION = "the prediction"

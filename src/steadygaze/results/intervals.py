@@ -224,7 +224,7 @@ def t_interval(values: Sequence[float] | Values, level: float = LEVEL) -> Interv
     return mean - half, mean + half
 
 
-def wilson_interval(successes: int, n: int, level: float = LEVEL) -> Interval:
+def wilson_interval(successes: float, n: int, level: float = LEVEL) -> Interval:
     """The interval of a proportion of n outcomes.
 
     >>> low, high = wilson_interval(8, 8)

@@ -219,6 +219,7 @@ SENTENCES: dict[Answer, str] = {
     "yes": "The answer is yes for {}.",
     "no": "The answer is no for {}.",
     "undecided": "{} undecided.",
+    "not meaningful": "Not meaningful for an unfaithful explanation: {}.",
     "not measured": "Not measured: {}.",
 }
 

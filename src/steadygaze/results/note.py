@@ -22,6 +22,7 @@ class NoteCode(StrEnum):
     ATTENTION_NOT_AUDITED = "attention-not-audited"
     EMPTY_SELECTIONS = "empty-selections"
     EXPLAINER_UNSUPPORTED = "explainer-unsupported"
+    FEW_TEXTS_TO_READ = "few-texts-to-read"
     FEW_TEXTS_OF_A_CLASS = "few-texts-of-a-class"
     IN_CELL = "in-cell"
     LACKS_CAPABILITY = "lacks-capability"
@@ -75,6 +76,7 @@ class NoteCode(StrEnum):
     UNFLIPPED = "unflipped"
 
     # Reasons of a verdict
+    DEPENDS_ON = "depends-on"
     AUDIT_INTERRUPTED = "audit-interrupted"
     NO_DECIDING_MEASURE = "no-deciding-measure"
     SCORE = "score"

@@ -17,7 +17,7 @@ from steadygaze.results.explanation import Explanation
 from steadygaze.results.intervals import finite_values, studentized_interval, wilson_interval
 from steadygaze.results.note import Note
 
-Answer = Literal["yes", "undecided", "no", "not measured"]
+Answer = Literal["yes", "undecided", "no", "not meaningful", "not measured"]
 Better = Literal["higher", "lower", "neither"]
 SCHEMA = 5
 """Schema of a report; incremented if its fields change."""
@@ -249,7 +249,7 @@ class Verdict:
     title: str
     """The property: Stability, Faithfulness …"""
     answer: Answer
-    """yes, no, undecided or not measured."""
+    """yes, no, undecided, not meaningful (another property is a no) or not measured."""
     reasons: tuple[Note, ...]
     """The reasons for the answer, the decisive ones first."""
     rows: tuple[str, ...] = ()
@@ -456,12 +456,12 @@ def mean_row(
 ) -> Row:
     """The mean over examples with its bootstrap interval, which is cut at `bounds`; one example has no interval.
 
-    `proportion`: the measure is 0 or 1 for each text.  Its mean is a share of texts and has Wilson's interval, unless
-    the values are differences, or means over several models.
+    `proportion`: the measure is between 0 and 1 for each text.  Its mean has Wilson's interval, which is too wide for
+    values other than 0 and 1, unless some are differences.
     """
     sample, interval = finite_values(values), None
-    if len(sample) > 1 and proportion and {*values} <= {0.0, 1.0}:
-        interval = wilson_interval(int(sample.sum()), len(sample))
+    if len(sample) > 1 and proportion and sample.min() >= 0 and sample.max() <= 1:
+        interval = wilson_interval(float(sample.sum()), len(sample))
     elif len(sample) > 1:
         interval = _within(studentized_interval(sample, seed=seed), bounds)
     return Row(measure, float(sample.mean()), len(sample), interval, settings or {}, notes)

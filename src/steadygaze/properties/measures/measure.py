@@ -10,7 +10,8 @@ from steadygaze.results.comparison import Column
 from steadygaze.results.row import Better, Fact, MeasureKey
 
 SUBSTITUTIONS = ("1-synonym", "3-synonyms")
-PERTURBATIONS = ("noise", "fgm-label", "pgd-attention", *SUBSTITUTIONS)
+VECTORS = ("noise", "fgm-label", "pgd-attention")
+PERTURBATIONS = (*VECTORS, *SUBSTITUTIONS)
 LABEL_KEPT = tuple(f"{probe}-kept" for probe in SUBSTITUTIONS)
 REWORDED = ("reworded", "reworded-top")
 OTHER_MODELS = ("seeds", "others")
@@ -63,7 +64,7 @@ class Measure:
     per_example: bool = True
     """False: one number for a whole set."""
     proportion: bool = False
-    """True if each text has 0 or 1, so that the mean is a share of texts, with Wilson's interval."""
+    """True if each text has a value from 0 to 1, so that the mean is a share, with Wilson's interval."""
     probes: tuple[str, ...] = ("",)
     """Its rows in an audit: a probe or comparison each; '' is the measure itself."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -17,6 +17,8 @@ from steadygaze.models.inference import Model
 from steadygaze.perturbations.word_removal import units_of
 
 MOST_UNITS = 40
+GOOD_ORDERS = 2
+"""Orders that are found."""
 
 
 def good_orders(model: Model, batch: Batch, full: Tensor) -> list[Tensor]:

@@ -73,13 +73,18 @@ def erase_words(
     probs = clean.to(erased.device, torch.float64).unsqueeze(1).repeat(1, erased.shape[1], 1)
     rows, number = erased.any(-1).nonzero(as_tuple=True)  # (V,)
     if len(rows):
-        probs[rows, number] = _predictions(model, batch, rows, erased[rows, number], erasure, replacements)
+        probs[rows, number] = predict_erased(model, batch, rows, erased[rows, number], erasure, replacements)
     without_top, top_only = probs.chunk(2, 1)
     return without_top, top_only
 
 
-def _predictions(
-    model: Model, batch: Batch, rows: Tensor, erased: Tensor, erasure: Erasure, replacements: Tensor | None
+def predict_erased(
+    model: Model,
+    batch: Batch,
+    rows: Tensor,
+    erased: Tensor,
+    erasure: Erasure = ERASER,
+    replacements: Tensor | None = None,
 ) -> Tensor:
     """Probabilities of V texts, given by row, with erased words; equal texts are predicted once.  (V,T) -> (V,C)"""
     if replacements is None:

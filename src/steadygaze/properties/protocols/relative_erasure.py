@@ -8,7 +8,7 @@
     score = Σ (own − shuffled) / Σ (best − shuffled)        sums over texts, means over the sizes of the erasure
 
 shuffled: DRAWS random orders of the words, one for each size of removal and of replacement.  best: the largest of the
-own score and those of `good_orders`.  The scale of the prediction, the number of classes and the length of the texts
+own score and those of `best_orders`.  The scale of the prediction, the number of classes and the length of the texts
 cancel out.
 
 An explainer that deletes words agrees with itself in the first row; it has no such advantage in the others.
@@ -17,7 +17,6 @@ An explainer that deletes words agrees with itself in the first row; it has no s
 from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,9 +32,7 @@ from steadygaze.properties.audit_case import (
     other_explainers,
 )
 from steadygaze.properties.measures.faithfulness_measures import RELATIVE_ROWS
-from steadygaze.properties.probes.best_orders import good_orders
 from steadygaze.properties.probes.erasure import SHARES, Erasure, erase_words
-from steadygaze.properties.probes.other_words import words_of_other_texts
 from steadygaze.properties.protocols.faithfulness import erasure_caveat
 from steadygaze.results.note import Note, NoteCode
 
@@ -57,7 +54,7 @@ def relative_erasure(case: AuditCase) -> Iterator[Finding]:
         yield from missing_findings(RELATIVE_ROWS, lacks("embeddings"))
         return
     fill = len(case) > 1
-    replacements = _replacements(case) if fill else None
+    replacements = case.other_words(0) if fill else None
     work = partial(_scores, case, names, replacements)
     scores = case.gather(TASK, work, case.sample)  # name -> (N,2K)
     settings: dict[str, str | int | float] = {"draws": DRAWS}
@@ -74,18 +71,12 @@ def relative_erasure(case: AuditCase) -> Iterator[Finding]:
 SHUFFLED, BEST = "shuffled words", "best words"
 
 
-def _replacements(case: AuditCase) -> Tensor:
-    text = case.data.text
-    seed = RandomKey(case.config.seed).child(15).key % (1 << 63)
-    return torch.from_numpy(words_of_other_texts(text.ids, text.words, np.asarray(text.lengths), seed))
-
-
 def _scores(
     case: AuditCase, names: list[str], replacements: Tensor | None, rows: Rows, batch: Batch
 ) -> dict[str, Tensor]:
     """Explainer, SHUFFLED or BEST -> the scores under RELATIVE_ROWS.  (B,4) or (B,2)"""
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
-    drops, both = good_orders(case.model, batch, full)
+    drops, both = (case.gather_rows(order, rows, batch) for order in case.best_orders)
     own = [case.gather_rows(case.saliency(name), rows, batch) for name in names]
     scores = [_of_orders(case, batch, full, [*own, _random_orders(case, batch, 0), drops, both], None)]
     if replacements is not None:

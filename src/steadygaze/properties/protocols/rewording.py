@@ -1,7 +1,7 @@
 """Rewording: a share of the words of each text is substituted by synonyms, and the others keep their weights or not.
 
     weight-correlation/reworded       SHARE of the words, drawn at random
-    weight-correlation/reworded-top   as many, those with the largest weights
+    weight-correlation/reworded-top   as many, those whose weights are farthest from the median of the text
     label-flip/reworded               how often the model changes its label: its own instability
 
 ⌈SHARE · n⌉ words of a text of n words; texts with fewer words that have a synonym are left out.  The subword tokens of
@@ -18,7 +18,7 @@ from torch import Tensor
 from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights
-from steadygaze.perturbations.word_removal import units_of
+from steadygaze.perturbations.word_removal import Units, units_of
 from steadygaze.perturbations.word_substitution import Synonyms, substitute_top_words
 from steadygaze.properties.audit_case import AuditCase, Finding, Rows, missing_findings
 from steadygaze.properties.measures.measure import REWORDED
@@ -83,12 +83,19 @@ def _flips(case: AuditCase, synonyms: Synonyms, rows: Rows, batch: Batch) -> dic
     return {"flips": label_flip(before, observe(case.model, reworded).probs).masked_fill(~enough, torch.nan)}
 
 
+def prominence(weights: Tensor, units: Units) -> Tensor:
+    """Distance of the weight of each word from the median of its text, on its first token.  (B,T) -> (B,T)"""
+    of_words = units.total(weights).masked_fill(~units.mask, torch.nan)
+    distance = (of_words - of_words.nanquantile(0.5, dim=-1, keepdim=True)).abs().nan_to_num(0.0)
+    return units.on_first(distance)
+
+
 def _correlations(case: AuditCase, synonyms: Synonyms, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     explainer, before = case.explainers[name], case.gather_rows(case.saliency(name), rows, batch)
     label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device)
     units = units_of(batch, question=False)
     scores = {}
-    for condition, order in zip(REWORDED, (_random_scores(case, batch), before.abs()), strict=True):
+    for condition, order in zip(REWORDED, (_random_scores(case, batch), prominence(before, units)), strict=True):
         reworded, enough = _reworded(case, synonyms, batch, order)
         after = explainer.explain(case.model, reworded, label if explainer.class_specific else None)
         weights = finite_weights(after, reworded)

@@ -2,6 +2,7 @@
 
     position-leak             how well attention positions alone reveal the predicted label
     position-leak/shuffled    the same for shuffled words: it stays if the weights depend on positions, not on words
+    position-leak/unaccounted the last one, where the shown words do not account for the label (label_readers.py)
     default-mass              share of the weight on tokens without content
     default-mass/above-share  the same minus the share of such tokens among the words
     first-sentence-share      share of the weight in the first sentence
@@ -21,8 +22,9 @@ from torch import Tensor
 
 from steadygaze.core.maths.collapse import detect_ragged_collapse, detect_sentence_collapse
 from steadygaze.core.maths.distributions import normalize
+from steadygaze.core.maths.ridge_classifier import FOLDS
 from steadygaze.core.ragged import RaggedTensor
-from steadygaze.core.random_key import RandomKey, pair_key
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.properties.audit_case import (
     AuditCase,
@@ -35,8 +37,8 @@ from steadygaze.properties.audit_case import (
 from steadygaze.properties.measures import shortcut_measures
 from steadygaze.properties.measures import shortcut_measures as measure
 from steadygaze.properties.measures.measure import measures_of
-from steadygaze.properties.measures.stability_measures import has_weight
-from steadygaze.properties.probes.text_perturbations import shuffle_words
+from steadygaze.properties.measures.stability_measures import EVEN, has_weight
+from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, shuffle_words
 from steadygaze.properties.protocols.plausibility import NO_RATIONALES
 from steadygaze.properties.protocols.selection import first_sentence, knows_sentences, sentences
 from steadygaze.results.note import Note, NoteCode, note
@@ -51,12 +53,13 @@ LISTED = 4
 
 
 def shortcut_leakage(case: AuditCase) -> Iterator[Finding]:
-    key = _keys(case)
+    key = case.keys
     for name in case.explainers:
         scores = case.gather(f"positions of {name}", lambda r, b, n=name: _scores(case, n, r, b), case.rows(name))  # type: ignore[misc]
         features = scores["positions"].masked_fill(texts_without_selection(case, name).unsqueeze(-1), torch.nan)
         yield _leak(case, "position-leak", name, features, case.probs, key)
-        yield _shuffled_leak(case, name, key)
+        shuffled = _shuffled_leak(case, name, key)
+        yield from (shuffled, *_unaccounted(case, name, shuffled))
         yield from _default_mass(case, name, scores)
         yield from (
             Finding(measure, scores[measure], name) for measure in (*FIRST, ABOVE_RATIONALE) if measure in scores
@@ -67,14 +70,6 @@ def shortcut_leakage(case: AuditCase) -> Iterator[Finding]:
         yield from missing_findings((*FIRST, ABOVE_RATIONALE), NO_SENTENCES)
     elif case.rationales is None:
         yield Finding(ABOVE_RATIONALE, absent=NO_RATIONALES)
-
-
-def _keys(case: AuditCase) -> Tensor:
-    """(N,) a key for each text, or for each pair of text and question"""
-    keys = torch.empty(len(case), dtype=torch.int64)
-    for rows, batch in case.batches():
-        keys[torch.from_numpy(rows)] = pair_key(batch).cpu()
-    return keys
 
 
 def _scores(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
@@ -102,7 +97,7 @@ def _leak(case: AuditCase, name: str, explainer: str, features: Tensor, probs: T
         worded = ~features.isnan().any(-1)
         counts = shortcut_measures.distinct_texts(predicted, worded, key, probs.shape[-1]).tolist()
         return Finding(name, explainer=explainer, absent=_few_texts(case, counts))
-    return Finding(name, values, explainer, {"folds": shortcut_measures.FOLDS})
+    return Finding(name, values, explainer, {"folds": FOLDS})
 
 
 def _few_texts(case: AuditCase, counts: Sequence[int]) -> Note:
@@ -137,6 +132,14 @@ def _shuffled_leak(case: AuditCase, name: str, key: Tensor) -> Finding:
     return replace(leak, notes=(note(NoteCode.EMPTY_WHEN_SHUFFLED, texts=int(after.sum())),) if after.any() else ())
 
 
+def _unaccounted(case: AuditCase, name: str, shuffled: Finding) -> Iterator[Finding]:
+    """The same where the shown words do not account for the label; none for the random baseline."""
+    if name not in case.unaccounted:
+        return
+    values = None if shuffled.values is None else shuffled.values * case.unaccounted[name]
+    yield replace(shuffled, measure="position-leak/unaccounted", values=values)
+
+
 def shuffled_task(name: str) -> str:
     return f"{name} of shuffled texts"
 
@@ -153,6 +156,21 @@ def _default_mass(case: AuditCase, name: str, scores: dict[str, Tensor]) -> Iter
     yield Finding(DEFAULT[1], mass - blank / words.clamp_min(1), name)
 
 
+def _sizes(name: str, values: Tensor, counts: Tensor) -> Tensor:
+    """The size of each weight: from 0 for the model's own weights, from the least of its text for all others.
+
+    An added constant changes nothing for the words of a text.
+    """
+    if name in MODEL_EXPLAINERS:
+        return values.abs()
+    text = torch.arange(len(counts)).repeat_interleave(counts)
+    least = values.new_full((len(counts),), torch.inf).scatter_reduce(0, text, values, "amin")
+    distance = values - least[text]
+    largest = distance.new_zeros(len(counts)).scatter_reduce(0, text, distance, "amax")
+    size = values.new_zeros(len(counts)).scatter_reduce(0, text, values.abs(), "amax")
+    return distance.masked_fill((largest <= EVEN * size)[text], 0.0)
+
+
 def _collapse(case: AuditCase, name: str) -> Finding:
     text = case.data.text
     included = torch.zeros(len(case), dtype=torch.bool)
@@ -161,10 +179,8 @@ def _collapse(case: AuditCase, name: str) -> Finding:
     if not included.any():
         return Finding("collapsed", explainer=name, absent=ONE_WORD)
     tokens = included.repeat_interleave(torch.from_numpy(text.lengths)) & torch.from_numpy(text.words)
-    sizes, ids = (
-        RaggedTensor(case.saliency(name)[tokens].abs(), case.token_counts[included]),
-        torch.from_numpy(text.ids)[tokens],
-    )
+    values, counts = case.saliency(name)[tokens], case.token_counts[included]
+    sizes, ids = RaggedTensor(_sizes(name, values, counts), counts), torch.from_numpy(text.ids)[tokens]
     shares = replace(sizes, values=sizes.normalize(sizes.values))
     numbers = sentences(case) if name in selecting_explainers(case) else None
     if numbers is None:

@@ -1,7 +1,8 @@
-"""Stability and seed consistency.
+"""Stability, robustness and seed consistency.
 
-Stability: the shift of the explanation and of the prediction under a probe of the text or its embeddings.
+Stability: the shift of the explanation and of the prediction under a probe of the text; robustness: of its embeddings.
 
+    weight-correlation/<probe>   correlation of the weights of the words
     jensen-shannon/<probe>       divergence of the normalized saliencies
     top-k-overlap/<probe>        share of the top-k words that stay in the top k
     kendall/<probe>              rank correlation of the words
@@ -17,6 +18,7 @@ The gradient of the label is 0 in the embeddings of a separate generator: FGM on
 
 Seed consistency: agreement of models that differ by their seed only, as means over all pairs of models.
 
+    weight-correlation/seeds  correlation of their saliencies
     jensen-shannon/seeds      divergence of their saliencies
     top-k-overlap/seeds       share of the top-k words in common
     prediction-change/seeds   difference of their predictions
@@ -64,13 +66,21 @@ UNCHANGED = NoteCode.LEFT_OUT_WITHOUT_SYNONYMS, NoteCode.LEFT_OUT_SHORT
 def stability(case: AuditCase) -> Iterator[Finding]:
     for name in case.explainers:
         yield from _concentration(case, name)
+    for name, probe in case.probes.items():
+        if not probe.vectors:
+            yield from _probe_findings(case, name, probe)
+
+
+def robustness(case: AuditCase) -> Iterator[Finding]:
     fgm_shifts: dict[str | None, Tensor] = {}
     for name, probe in case.probes.items():
+        if not probe.vectors:
+            continue
         if lacking := probe.requires - case.model.capabilities:
             yield from missing_findings(_rows_under(name), lacks(max(lacking)))
             continue
         for finding in _probe_findings(case, name, probe):
-            if finding.measure == "jensen-shannon/fgm-label" and finding.values is not None:
+            if finding.measure == "weight-correlation/fgm-label" and finding.values is not None:
                 fgm_shifts[finding.explainer] = finding.values
             yield _with_fgm(finding, fgm_shifts.get(finding.explainer))
 
@@ -81,7 +91,7 @@ def _rows_under(probe: str) -> list[str]:
 
 def _with_fgm(finding: Finding, fgm_shift: Tensor | None) -> Finding:
     """Note the shift by FGM on the same texts, if PGD ran on a sample: the means are of different texts."""
-    if finding.measure != "jensen-shannon/pgd-attention" or finding.values is None or fgm_shift is None:
+    if finding.measure != "weight-correlation/pgd-attention" or finding.values is None or fgm_shift is None:
         return finding
     sampled, computed = finding.values.isfinite(), fgm_shift.isfinite()
     if not sampled.any() or not (computed & ~sampled).any():

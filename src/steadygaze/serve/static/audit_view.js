@@ -34,7 +34,7 @@ async function showReport(job) {
   await drawTexts();
 }
 
-const ICONS = { yes: "✓", undecided: "~", no: "✗", "not measured": "–" }; // as in the report
+const ICONS = { yes: "✓", undecided: "~", no: "✗", "not meaningful": "/", "not measured": "–" }; // as in the report
 
 function drawAnswer(answer) {
   const icon = make("span", { textContent: `${ICONS[answer] ?? ""} ` });

@@ -1,0 +1,147 @@
+"""Label leakage by content and by value; the formulas are in measures/label_readers.py.
+
+    content-leak        how much better a reader recovers the label from what is shown than from the text's length,
+                        where the shown words do not account for it
+    label-unaccounted   share of the label that the shown words do not account for: the most that can leak
+    value-leak          for explanations that select words: the same reader against the model's answer to these words
+    encode-meter, stripe-x    the log-probabilities of both, and a ranking of explainers
+
+The reader is trained on all explained texts; the model answers those of the sample, DRAWS times with other words of
+other texts.  Each distinct text is predicted once.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from steadygaze.core.random_key import RandomKey
+from steadygaze.core.types import Batch
+from steadygaze.perturbations.word_removal import units_of
+from steadygaze.properties.audit_case import (
+    AuditCase,
+    Finding,
+    Rows,
+    missing_findings,
+    other_explainers,
+    selecting_explainers,
+)
+from steadygaze.properties.measures import label_readers
+from steadygaze.properties.measures.label_readers import Readings, ShownTexts
+from steadygaze.properties.probes.erasure import Erasure, predict_erased
+from steadygaze.results.note import Note, NoteCode, note
+
+DRAWS = 2
+"""Words of other texts in place of each word that is not shown."""
+ROWS = tuple(measure.name for measure in label_readers.MEASURES)
+OF_SELECTIONS = ("value-leak",)
+ANSWERING = "shown words"
+"""The task of the model's answers to the shown words."""
+WORD_NUMBERS = RandomKey(0).child(21)
+"""Makes a number of the subword tokens of a word."""
+
+
+def content_leakage(case: AuditCase) -> Iterator[Finding]:
+    names = [name for name in other_explainers(case) if len(case.rows(name))]
+    if not names or len(case) < 2:
+        yield from missing_findings(ROWS, Note(NoteCode.NO_OTHER_TEXTS if names else NoteCode.ONLY_RANDOM_EXPLAINER))
+        return
+    answers = case.gather(ANSWERING, partial(_answers, case, names), case.sample)
+    for name in names:
+        own, none = answers[name], answers[NONE]
+        case.unaccounted[name] = label_readers.label_unaccounted(own, answers[f"{BEST} {name}"], none)
+        yield from _findings(case, name, own)
+    if not selecting_explainers(case):
+        yield from missing_findings(OF_SELECTIONS, Note(NoteCode.NOTHING_SELECTS))
+
+
+def _findings(case: AuditCase, name: str, own: Tensor) -> Iterator[Finding]:
+    predicted, missing, readings = case.probs.argmax(-1), case.unaccounted[name], _readings(case, name)
+    balance = partial(label_readers.balance_classes, predicted=predicted)
+    settings = {"draws": DRAWS}
+    yield Finding("label-unaccounted", missing, name, settings)
+    if not (read := (readings.shown * missing).isfinite()).any():
+        few = note(NoteCode.FEW_TEXTS_TO_READ, least=label_readers.FEWEST)
+        yield from (Finding(row, explainer=name, absent=few) for row in ROWS if row != "label-unaccounted")
+        return
+    yield Finding("content-leak", balance(missing * (readings.shown - readings.length)), name, settings)
+    if name in selecting_explainers(case):
+        yield Finding("value-leak", balance(readings.shown - own), name, settings)
+    yield Finding("encode-meter", label_readers.encode_meter(readings.shown, own), name, settings)
+    rank = label_readers.stripe_x(readings.shown[read], own[read])
+    yield Finding("stripe-x", value=rank, explainer=name, settings=settings, n=int(read.sum()))
+
+
+NONE, BEST = "no words", "best words for"
+
+
+def _answers(case: AuditCase, names: list[str], rows: Rows, batch: Batch) -> dict[str, Tensor]:
+    """The model's probability of the predicted class from the words that are shown.  (B,) each
+
+    The best known words are as many as an explainer shows.
+    """
+    units = units_of(batch, question=False)
+    orders = [units.total(case.gather_rows(order, rows, batch)) for order in case.best_orders]
+    kept = {NONE: [torch.zeros_like(units.mask)]}
+    for name in names:
+        weights = units.total(case.gather_rows(case.saliency(name), rows, batch))
+        kept[name] = [label_readers.shown_words(weights, units.mask)]
+        count = kept[name][0].sum(-1, keepdim=True)
+        kept[f"{BEST} {name}"] = [_largest(order, units.mask, count) for order in orders]
+    erased = torch.stack([batch.mask & ~units.tokens(words) for group in kept.values() for words in group], 1)
+    probabilities = _predicted(case, rows, batch, erased)
+    parts = probabilities.split([len(group) for group in kept.values()], dim=1)
+    return {name: part.amax(1) for name, part in zip(kept, parts, strict=True)}
+
+
+def _largest(order: Tensor, mask: Tensor, count: Tensor) -> Tensor:
+    """True on as many words, those with the largest weights.  (B,U), (B,U), (B,1) -> (B,U)"""
+    rank = order.masked_fill(~mask, -torch.inf).argsort(dim=-1, descending=True, stable=True).argsort(-1)
+    return mask & (rank < count)
+
+
+def _predicted(case: AuditCase, rows: Rows, batch: Batch, erased: Tensor) -> Tensor:
+    """Probability of the predicted class with words of other texts in place of the erased ones.  (B,K,T) -> (B,K)"""
+    full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
+    predicted = full.argmax(-1).repeat_interleave(erased.shape[1])
+    text = torch.arange(len(batch), device=batch.ids.device).repeat_interleave(erased.shape[1])
+    limits = Erasure(max_tokens=case.runtime.max_tokens)
+    draws = []
+    for draw in range(1, DRAWS + 1):
+        words = case.gather_rows(case.other_words(draw), rows, batch)
+        probs = predict_erased(case.model, batch, text, erased.flatten(0, 1), limits, words)
+        draws.append(probs.gather(-1, predicted.unsqueeze(-1)).squeeze(-1))
+    return torch.stack(draws).mean(0).view(len(batch), -1)
+
+
+def _readings(case: AuditCase, name: str) -> Readings:
+    """The reader's probabilities for all explained texts; NaN for the others."""
+    rows, features, pairs, lengths = [], [], [], []
+    for batch_rows, batch in case.batches(case.rows(name)):
+        units = units_of(batch, question=False)
+        weights = units.total(case.gather_rows(case.saliency(name), batch_rows, batch)).double()
+        number = units.total(WORD_NUMBERS.scramble(batch.ids).double() * 2.0**-63)
+        vocabulary = units.total((batch.ids * units.first[:, : batch.ids.shape[1]]).double())
+        shown = label_readers.shown_words(weights, units.mask)
+        text, unit = shown.nonzero(as_tuple=True)
+        pairs.append(torch.stack([torch.from_numpy(batch_rows)[text.cpu()].double(), number[text, unit].cpu()], -1))
+        features.append(label_readers.shape_features(weights, shown, vocabulary, units.mask).cpu())
+        lengths.append(units.mask.sum(-1).cpu())
+        rows.append(torch.from_numpy(batch_rows))
+    order = torch.cat(rows)
+    place = torch.full((len(case),), -1)
+    place[order] = torch.arange(len(order))
+    text, number = torch.cat(pairs).unbind(-1)
+    shown_texts = ShownTexts(
+        torch.cat(features),
+        place[text.long()],
+        number.unique(return_inverse=True)[1],
+        torch.cat(lengths),
+        case.probs.argmax(-1)[order],
+        case.keys[order],
+    )
+    readings = label_readers.read_labels(shown_texts)
+    empty = torch.full((2, len(case)), torch.nan, dtype=torch.float64)
+    empty[0, order], empty[1, order] = readings.shown, readings.length
+    return Readings(empty[0], empty[1])

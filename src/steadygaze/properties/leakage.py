@@ -71,6 +71,7 @@ LEAKAGE = Property(
             ),
         },
         ("label-unaccounted",),
+        bounds={"label-unaccounted": ("content-leak", "position-leak/unaccounted")},
     ),
     meanings={
         "yes": "The positions of the {noun} do not reveal the predicted label, and little of it lies on uninformative "

@@ -68,6 +68,21 @@ class Threshold:
     advice: Advice = OTHER_EXPLAINER
     """The advice after a no."""
 
+    def is_good(self, value: float) -> bool:
+        """True if a value is on the side of yes.
+
+        Parameters
+        ----------
+        value : float
+            A score.
+
+        Returns
+        -------
+        bool
+            Its interval does not count.
+        """
+        return value >= self.good if self.good > self.bad else value <= self.good
+
     def decide(self, row: Row, tests: int = 1) -> Answer:
         """The answer of one row.
 
@@ -135,6 +150,8 @@ class Rule:
     """A yes needs at least one of these rows."""
     together: tuple[tuple[str, ...], ...] = ()
     """Groups of rows of which all that have a value must be a no; one alone is undecided."""
+    bounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Row -> rows that cannot exceed it: after its yes they are a yes too, if their values are on the side of yes."""
     depends_on: tuple[str, ...] = ()
     """Names of properties: where one of them is a no, this one is not meaningful."""
 

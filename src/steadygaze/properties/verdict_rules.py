@@ -347,6 +347,7 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
     answers = {name: rule.thresholds[name].decide(rows[name], rule.tests(measured)) for name in measured}
     limits = rule.limits
     answers |= dict.fromkeys(_alone(rule, answers), "undecided")
+    answers |= dict.fromkeys(_bounded(rule, answers, rows), "yes")
     if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:
         absences = [rows[name].absent for name in (*rule.required, *rule.thresholds) if name in rows]
         first = next(filter(None, absences), Note(NoteCode.NO_DECIDING_MEASURE))
@@ -379,6 +380,18 @@ def _alone(rule: Rule, answers: Mapping[str, Answer]) -> list[str]:
     groups = ([name for name in group if name in answers] for group in rule.together)
     return [
         name for group in groups if {answers[n] for n in group} != {"no"} for name in group if answers[name] == "no"
+    ]
+
+
+def _bounded(rule: Rule, answers: Mapping[str, Answer], rows: Mapping[str, Row]) -> list[str]:
+    """Undecided rows whose value is on the side of yes, and whose bound is a yes."""
+    names = [name for bound, names in rule.bounds.items() if answers.get(bound) == "yes" for name in names]
+    return [
+        name
+        for name in names
+        if answers.get(name) == "undecided"
+        and rows[name].n >= FEWEST_FOR_YES
+        and rule.thresholds[name].is_good(rows[name].value)
     ]
 
 

@@ -86,24 +86,40 @@ def terminal(report: Report, full: bool = False) -> "Group":
     return Group(*lines, *_explainers(report, full), *table, *(Text(line, style="dim") for line in ends))
 
 
-def _explainers(report: Report, full: bool) -> Iterator["Text | Table"]:
+@dataclass(frozen=True)
+class AnswerGrid:
+    """The answers about several explainers: a line per explainer, or a line per property if the terminal is narrow."""
+
+    answers: Mapping[str, Mapping[str, Answer]]
+    """Explainer -> title of a property -> answer."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        titles = list(next(iter(self.answers.values())))
+        explainers = self._table("explainer", titles, {name: list(of.values()) for name, of in self.answers.items()})
+        properties = {title: [of[title] for of in self.answers.values()] for title in titles}
+        fits = Measurement.get(console, options.update(width=10_000), explainers).maximum <= options.max_width
+        yield explainers if fits else self._table("", list(self.answers), properties)
+
+    def _table(self, head: str, columns: Sequence[str], lines: Mapping[str, Sequence[Answer]]) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column(head, overflow="fold")
+        for column in columns:
+            table.add_column(one_line(column), justify="center", overflow="fold")
+        for name, answers in lines.items():
+            signs = (Text(ICONS[answer], style=f"bold {COLORS[answer]}") for answer in answers)
+            table.add_row(Text(one_line(name)), *signs)
+        return table
+
+
+def _explainers(report: Report, full: bool) -> Iterator[RenderableType]:
     """The answers about all explainers if there are several, then the verdicts of the first, or `full` those of all."""
-    from rich.table import Table
-    from rich.text import Text
 
     if not report.answers_by:
         yield _answers(report.verdicts)
         return
     if report.recommendation is not None:
         yield Text(printable(report.recommendation_text), style="bold")
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    grid.add_column("explainer", overflow="fold")
-    for title in next(iter(report.answers_by.values())):
-        grid.add_column(printable(title), justify="center")
-    for name, answers in report.answers_by.items():
-        cells = (Text(ICONS[answer], style=f"bold {COLORS[answer]}") for answer in answers.values())
-        grid.add_row(Text(one_line(name)), *cells)
-    yield grid
+    yield AnswerGrid(report.answers_by)
     shown = {answer for answers in report.answers_by.values() for answer in answers.values()}
     yield Text("  ".join(f"{icon} {answer}" for answer, icon in ICONS.items() if answer in shown), style="dim")
     for name, verdicts in list(report.verdicts_by.items())[: None if full else 1]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from report.audited import ROWS, STABILITY_TITLE, full_report, row
+from report.audited import ROWS, STABILITY_TITLE, answered, full_report, row, several_explainers
 from steadygaze import __version__
 from steadygaze.bundle.bundle import check_free, read, write
 from steadygaze.bundle.manifest import FILES, Manifest, ManifestChange, changes, versions
@@ -75,6 +75,17 @@ def test_what_was_written_is_read_again(folder):
     assert result.manifest.settings == {**MANIFEST.settings, "explainers": ["attention"]}
     assert result.manifest.gate == {"passed": True, "failures": []}
     assert changes(result.manifest, MANIFEST) == ["the gate: was passed, is not set"]
+
+
+def test_the_verdicts_of_several_explainers_are_read_again_and_compared(tmp_path):
+    report = several_explainers(plots={})
+    write(tmp_path / "bundle", report, MANIFEST, POLICY)
+    again = read(tmp_path / "bundle").report
+    assert (again.other_verdicts, again.recommendation) == (report.other_verdicts, report.recommendation)
+    stable = {**report.other_verdicts, "gradient": answered("yes", "no", "not measured", "undecided", "yes")}
+    assert differences(again, dataclasses.replace(report, other_verdicts=stable)) == [
+        f"{STABILITY_TITLE} (gradient): the answer was 'no', is 'yes'"
+    ]
 
 
 def test_the_same_audit_makes_the_same_folder_byte_for_byte(folder, tmp_path):

@@ -124,6 +124,28 @@ def test_a_training_split_is_named_if_the_training_texts_are_unknown(command, he
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fewer_protocols")
+def test_several_explainers_have_verdicts_and_a_policy_requires_those_of_the_first(audit, command, tmp_path):
+    two = ("--explainer", "attention", "--explainer", "leave-one-out")
+    ended = audit(*two, "--bundle", tmp_path / "bundle", "--card", "--json")
+    assert ended.code == 0, ended.err
+    report = json.loads(ended.out)
+    answers = {name: [verdict["answer"] for verdict in items] for name, items in report["other_verdicts"].items()}
+    assert list(answers) == ["leave-one-out"]
+    assert len(answers["leave-one-out"]) == len(report["verdicts"])
+    assert report["recommendation"]["explainer"] in ("attention", "leave-one-out", None)
+    ended = command("audit", "--verify", tmp_path / "bundle")
+    assert ended.code == 0, ended.out
+    policy = tmp_path / "policy.toml"
+    others = [f'"{answer}"' for answer in ("yes", "no", "undecided", "not measured")]
+    own = report["verdicts"][0]["answer"]
+    for allowed, code in (([f'"{own}"'], 0), ([answer for answer in others if answer != f'"{own}"'], 1)):
+        policy.write_text(f'[[verdict]]\nname = "stability"\nanswer = [{", ".join(allowed)}]\n')
+        assert audit(*two, "--policy", policy).code == code
+    assert "attention:" in [line.strip() for line in audit(*two).out.splitlines()], "the verdicts have their explainer"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fewer_protocols")
 def test_another_model_than_that_of_the_bundle_is_reported(audit, command, here, tmp_path):
     audit("--bundle", str(tmp_path / "bundle"))
     other = sg.load(here / "model", device="cpu")

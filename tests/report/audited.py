@@ -10,6 +10,7 @@ from steadygaze.properties import conditions, facts, property_facts
 from steadygaze.results.evaluation import Evaluation, ReliabilityBin, WrongPrediction
 from steadygaze.results.explanation import Explanation, Explanations
 from steadygaze.results.note import text_note
+from steadygaze.results.recommendation import recommend
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row, Shift, Verdict
 
@@ -243,3 +244,21 @@ def full_report(**changes) -> Report:
         "versions": {"steadygaze": "0.1.0", "torch": "2.13.0", "numpy": "2.4.6", "python": "3.11.9"},
     }
     return Report(**{**parts, **changes})
+
+
+OTHER_ANSWERS = {
+    "gradient": ("no", "no", "not measured", "undecided", "yes"),
+    "integrated-gradients": ("undecided", "yes", "not measured", "yes", "yes"),
+}
+
+
+def answered(*answers: str) -> tuple[Verdict, ...]:
+    """Verdicts with these answers, in the order of `VERDICTS`."""
+    return tuple(replace(verdict, answer=answer) for verdict, answer in zip(VERDICTS, answers, strict=True))
+
+
+def several_explainers(**changes) -> Report:
+    """A report about three explainers; the last is recommended."""
+    others = {name: answered(*answers) for name, answers in OTHER_ANSWERS.items()}
+    report = full_report(other_verdicts=others, **changes)
+    return replace(report, recommendation=recommend(report.verdicts_by))

@@ -7,6 +7,7 @@ from report.audited import explanation
 from steadygaze.results.evaluation import Evaluation, WrongPrediction
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.note import text_note
+from steadygaze.results.recommendation import Recommendation, Tally
 from steadygaze.results.report import Report
 from steadygaze.results.row import Fact, PropertyFact, Row, Shift, Verdict
 
@@ -68,5 +69,9 @@ def hostile(bad: str) -> Report:
                 {"no": f"It means {bad}."},
                 f"noun {bad}",
             ),
+        ),
+        other_verdicts={f"y{bad}": (Verdict(f"Question {bad}?", "yes", (text_note(bad),), key=f"key{bad}"),)},
+        recommendation=Recommendation(
+            f"y{bad}", "fewer-no", (f"key{bad}",), (Tally(f"y{bad}"), Tally(f"x{bad}", (), (f"key{bad}",)))
         ),
     )

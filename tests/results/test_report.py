@@ -80,11 +80,11 @@ def replaced(path: str, value) -> dict:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("schema", 1, "schema 1, written by steadygaze 0.1.0; steadygaze .* reads schema 5: run the audit again"),
+        ("schema", 1, "schema 1, written by steadygaze 0.1.0; steadygaze .* reads schema 6: run the audit again"),
         (
             "schema",
-            6,
-            "schema 6, written by .*; steadygaze .* reads schema 5: upgrade steadygaze to read it",
+            7,
+            "schema 7, written by .*; steadygaze .* reads schema 6: upgrade steadygaze to read it",
         ),
         ("schema", KeyError, "not a steadygaze report: it has no schema number"),
         ("schema", True, "no schema number"),

@@ -109,7 +109,7 @@ def audit(
     labels : list of str or int, default=None
         Labels of the texts.  Without them, measures that need labels are not applicable.
     explainers : list, default=()
-        Names or explainer objects; the verdicts are about the first.
+        Names or explainer objects.  `verdicts` and requirements are about the first, `verdicts_by` has all.
     rationales : list, default=None
         Human rationales: character spans, phrases, 0/1 masks or marks from 0 to 1 of all words, or ERASER's marks.
     other_seeds : list of models, default=()
@@ -155,7 +155,8 @@ def audit(
     -------
     Report
         `verdicts` has five verdicts, `rows` has every number, `to_html(path)` writes the page, and
-        `failing(["accuracy>=0.9"])` lists the failed requirements.
+        `failing(["accuracy>=0.9"])` lists the failed requirements.  With several explainers, `recommendation` names
+        the one to use.
 
     Raises
     ------

@@ -26,6 +26,7 @@ from steadygaze.properties.audit_case import (
     AuditCase,
     Finding,
     Rows,
+    other_explainers,
     selecting_explainers,
     texts_without_selection,
 )
@@ -50,8 +51,9 @@ from steadygaze.results.formatting import count_text
 from steadygaze.results.health import HEALTHY, Health, HealthProblem, ProblemKind, constant_prediction
 from steadygaze.results.leakage_warnings import READER, by_measure, selection_warnings
 from steadygaze.results.note import Note, NoteCode, note
+from steadygaze.results.recommendation import recommend
 from steadygaze.results.report import Report
-from steadygaze.results.row import MeasureKey, Row, mean_row, ratio_row
+from steadygaze.results.row import MeasureKey, Row, Verdict, mean_row, ratio_row
 
 TITLE = "Explanation audit"
 INTERRUPTED, CHOSEN_MEASURES = Note(NoteCode.INTERRUPTED), Note(NoteCode.CHOSEN_MEASURES)
@@ -126,8 +128,8 @@ def build_report(audited: AuditFindings) -> Report:
         "steadygaze": __version__,
     }
     health = _health(audited, rows)
-    answers = verdicts(rows, main, replace(_advice_context(audited), has_learned=health.has_learned))
-    report = Report(TITLE, rows, answers, facts=audit_facts, measures=facts(), properties=property_facts())
+    answers = _verdicts_by(audited, rows, health)
+    report = Report(TITLE, rows, answers[main], facts=audit_facts, measures=facts(), properties=property_facts())
     report = replace(report, probes=conditions(), sections=audited.sections)
     report = replace(report, health=health + _health_of_other_seeds(audited.request.others))
     if audited.incomplete:
@@ -145,13 +147,29 @@ def build_report(audited: AuditFindings) -> Report:
     )
     evaluation, explanations = evaluation_and_explanations(prepared, main, rows)
     return replace(
-        report,
+        _with_other_explainers(report, audited, answers),
         shifts=largest_shifts(prepared, main, findings),
         plots=plot_points(prepared.case, main, findings),
         notes=notes,
         evaluation=evaluation and _with_health(evaluation, health),
         explanations=Explanations(replace(explanation, health=health) for explanation in explanations),
     )
+
+
+def _verdicts_by(audited: AuditFindings, rows: Sequence[Row], health: Health) -> dict[str, tuple[Verdict, ...]]:
+    """The verdicts of the first explainer, and of all others but the baseline."""
+    names = dict.fromkeys((audited.explainer, *other_explainers(audited.prepared.case)))
+    contexts = {name: replace(_advice_context(audited, name), has_learned=health.has_learned) for name in names}
+    return {name: verdicts(rows, name, context) for name, context in contexts.items()}
+
+
+def _with_other_explainers(
+    report: Report, audited: AuditFindings, answers: Mapping[str, tuple[Verdict, ...]]
+) -> Report:
+    """The report with the verdicts of the other explainers, and a recommendation if there is a choice."""
+    others = {name: items for name, items in answers.items() if name != audited.explainer}
+    candidates = {name: answers[name] for name in other_explainers(audited.prepared.case)}
+    return replace(report, other_verdicts=others, recommendation=recommend(candidates))
 
 
 def _second_text(audited: AuditFindings) -> list[Note]:
@@ -162,24 +180,25 @@ def _second_text(audited: AuditFindings) -> list[Note]:
     return [note(NoteCode.SECOND_TEXT, columns=columns if len(columns) == 2 else None)]
 
 
-def _advice_context(audited: AuditFindings) -> AdviceContext:
+def _advice_context(audited: AuditFindings, explainer: str) -> AdviceContext:
     request, case = audited.request, audited.prepared.case
     counts = case.probs.argmax(-1).bincount(minlength=case.probs.shape[-1]).tolist()
     available = None if request.draw is None else request.draw.total
     commands = AuditCommands(request.settings)
     adapter = audited.prepared.adapter
-    fitted = getattr(case.explainers[audited.explainer], "config", None)  # of a selector that was fitted to the model
+    fitted = getattr(case.explainers[explainer], "config", None)  # of a selector that was fitted to the model
     mitigation = getattr(fitted, "mitigation", "")
-    main = [finding for finding in audited.findings if finding.explainer == audited.explainer]
+    own = [finding for finding in audited.findings if finding.explainer == explainer]
     context = AdviceContext(
         available,
         tuple(counts),
-        next((_counted(finding.absent) for finding in main if finding.measure == SHUFFLED_LEAK), ()),
+        next((_counted(finding.absent) for finding in own if finding.measure == SHUFFLED_LEAK), ()),
         case.sample_size,
-        frozenset(finding.measure for finding in main if case.is_sampled(audited.explainer, finding.measure)),
+        frozenset(finding.measure for finding in own if case.is_sampled(explainer, finding.measure)),
         adapter.is_classifier,
         mitigation=mitigation,
         commands=commands,
+        explainers=tuple(case.explainers),
         has_pairs=case.data.question is not None,
     )
     if adapter.saved is None:

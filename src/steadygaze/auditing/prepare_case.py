@@ -91,7 +91,7 @@ class AuditRequest:
     examples: Sequence[Example]
     config: ProbeConfig = field(default_factory=ProbeConfig)
     explainers: Sequence[Any] = ()
-    """Names or explainer objects; the verdicts rate the first.  Empty: the model's default."""
+    """Names or explainer objects; requirements are about the first.  Empty: the model's default."""
     others: Sequence[ModelAdapter] = ()
     """Models trained with other seeds."""
     synonyms: Any = None

@@ -89,6 +89,8 @@ class AdviceContext:
     has_learned: bool = True
     """False for a model that is known to only guess."""
     commands: AuditCommands = field(default_factory=AuditCommands)
+    explainers: tuple[str, ...] = ()
+    """The audited explainers."""
 
     def read(self, measure: str, audited: int) -> int:
         """The number of audited texts that the measure reads."""
@@ -125,7 +127,7 @@ def advise_after_no(measure: str, explainer: str, context: AdviceContext = UNKNO
 
 def _other_explainer(explainer: str, context: AdviceContext) -> str | None:
     """The explainer to audit next; None: all of them were audited."""
-    audited = {explainer, *(context.commands.settings.get("explainers") or ())}
+    audited = {explainer, *context.explainers, *(context.commands.settings.get("explainers") or ())}
     following = [OTHER_EXPLAINERS.get(explainer, "integrated-gradients")]
     while following[-1] in OTHER_EXPLAINERS and OTHER_EXPLAINERS[following[-1]] not in following:
         following.append(OTHER_EXPLAINERS[following[-1]])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 
 from markupsafe import Markup
 
@@ -38,7 +38,7 @@ from steadygaze.results.highlight import legend
 from steadygaze.results.model_card import summary_paragraph
 from steadygaze.results.note import Note
 from steadygaze.results.report import Report
-from steadygaze.results.row import MeasureKey, Row, Shift, Verdict
+from steadygaze.results.row import Answer, MeasureKey, Row, Shift, Verdict
 
 COLLAPSED = "collapsed"
 SILENT = "The {noun} does not depend on the text: it is stable, but explains nothing."
@@ -203,7 +203,7 @@ OPEN, OPEN_ERRORS, RATIONALES = 2, 5, 5
 def render(report: Report) -> str:
     pairs = [(shift, text_pair(shift)) for shift in report.shifts]
     noun = measure_noun(report.facts.get("explanation", ""))
-    collapsed, rationales, terms = _is_collapsed(report), _rationales(report), _glossary(report)
+    rationales, terms = _rationales(report), _glossary(report)
     anchors = {name: anchor for part in terms.values() for name, anchor, _ in part}
     html = (
         templates()
@@ -214,7 +214,10 @@ def render(report: Report) -> str:
             lead=audit_subject(report.facts),
             paragraph=summary_paragraph(report),
             summary=_summary(report),
-            cards=[_card(report, verdict, collapsed, noun) for verdict in report.verdicts],
+            cards=_cards(report),
+            others=[(name, _cards(report, name)) for name in report.other_verdicts],
+            grid=report.answers_by,
+            shown=_answers_shown(report),
             properties={item.name: item for item in report.properties},
             facts=_facts(report),
             fact_names=FACT_NAMES,
@@ -249,7 +252,7 @@ def render(report: Report) -> str:
             term_of=partial(_term, report),
             command=shlex.join(report.command),
             deciding_sentence=partial(deciding_sentence, report),
-            decides={name for verdict in report.verdicts for name in verdict.rows},
+            decides={name for verdict in _all_verdicts(report) for name in verdict.rows},
         )
     )
     return html.encode(errors="replace").decode()  # a lone surrogate cannot be written
@@ -314,6 +317,26 @@ def _facts(report: Report) -> dict[str, str]:
     return {name: value for name, value in report.facts.items() if name not in shown}
 
 
+def _all_verdicts(report: Report) -> list[Verdict]:
+    return [*report.verdicts, *chain.from_iterable(report.other_verdicts.values())]
+
+
+def _answers_shown(report: Report) -> list[Answer]:
+    """The answers in the grid of explainers, in the order of `ICONS`."""
+    shown = {answer for answers in report.answers_by.values() for answer in answers.values()}
+    return [answer for answer in ICONS if answer in shown]
+
+
+def _cards(
+    report: Report, explainer: str | None = None
+) -> list[tuple[Verdict, str, list[tuple[DecidingRow, Axis | None]]]]:
+    """The verdicts of an explainer; None: the first."""
+    collapsed = _is_collapsed(report, explainer)
+    noun = measure_noun(explainer or report.facts.get("explanation", ""))
+    verdicts = report.verdicts if explainer is None else report.other_verdicts[explainer]
+    return [_card(report, verdict, collapsed, noun) for verdict in verdicts]
+
+
 def _card(
     report: Report, verdict: Verdict, collapsed: bool, noun: str
 ) -> tuple[Verdict, str, list[tuple[DecidingRow, Axis | None]]]:
@@ -331,9 +354,9 @@ def _axes(report: Report, verdict: Verdict) -> list[tuple[DecidingRow, Axis | No
     ]
 
 
-def _is_collapsed(report: Report) -> bool:
-    """True if the weights that the verdicts rate do not depend on the text."""
-    row = report.find(COLLAPSED)
+def _is_collapsed(report: Report, explainer: str | None = None) -> bool:
+    """True if the weights of the explainer do not depend on the text; None: of the first."""
+    row = report.find(COLLAPSED, explainer)
     return row is not None and row.value > 0
 
 
@@ -380,7 +403,7 @@ def _groups(report: Report) -> list[tuple[str, list[tuple[str, list[Row]]]]]:
 
 def _decided(report: Report) -> dict[str, str]:
     measures = {row.signature: row.measure for row in report.rows}
-    return {measures[name]: v.title for v in report.verdicts for name in v.rows if name in measures}
+    return {measures[name]: v.title for v in _all_verdicts(report) for name in v.rows if name in measures}
 
 
 def _section(measure: str, headings: Mapping[str, str]) -> str:

@@ -80,6 +80,7 @@ def templates() -> Environment:
         "number": number,
         "interval": interval,
         "broken": _broken,
+        "hyphens": lambda name: Markup("-<wbr>").join(name.split("-")),
         "sentence": sentence_html,
         "marked": lambda e, other=None: Markup(highlight_html(e, other or e.question_explanation)),
         "drawn": Markup,  # an SVG of report/chart_svg.py

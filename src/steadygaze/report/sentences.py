@@ -23,8 +23,10 @@ from steadygaze.core.rounding import percent, significant
 from steadygaze.results.advice import FEW_TEXTS, Advice, AdviceKind
 from steadygaze.results.evaluation import overlap_sentence
 from steadygaze.results.formatting import ICONS, count_text, measure_noun, number, short_number
+from steadygaze.results.model_card import listed
 from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.policy import Op
+from steadygaze.results.recommendation import REQUIRED, Choice
 from steadygaze.results.row import Answer, Caveat, Row, Verdict
 
 Fields = Mapping[str, Any]
@@ -258,6 +260,37 @@ def _not_more_texts(fields: Fields) -> str:
     )
 
 
+NEXT = "{second}, the next best explainer,"
+CHOICES: dict[Choice, str] = {
+    "none-acceptable": "Use none of these explainers: the answer is “no” for {decisive} for each of them.",
+    "only-acceptable": "Use {best}: for all other explainers the answer is “no” for {decisive}.",
+    "fewer-no": f"Use {{best}}: {{best_no}} of its answers are “no”; {NEXT} has {{second_no}} ({{decisive}}).",
+    "more-yes": f"Use {{best}}: {{best_yes}} of its answers are “yes”; {NEXT} has {{second_yes}} (not "
+    "for {decisive}).",
+    "order": f"Use {{best}}: {NEXT} has as many answers “yes” and “no”, but a worse one for {{decisive}}.",
+    "first-named": "The answers do not tell {best} and {second} apart: use {best}, which was named earlier.",
+}
+
+
+def _recommendation(fields: Fields) -> str:
+    """Which of several explainers to use; then what its answers do not show."""
+    best, second = fields["ranking"][:2]
+    names = {name: fields["nouns"].get(name, name) for name in (REQUIRED, *fields["decisive"], *best["no"])}
+    numbers = {
+        f"{key}_{name}": len(of[name]) for key, of in (("best", best), ("second", second)) for name in ("yes", "no")
+    }
+    explainers = {key: one_line(of["explainer"], 60) for key, of in (("best", best), ("second", second))}
+    decisive = listed([names[name] for name in fields["decisive"]]) if fields["decisive"] else ""
+    sentences = [CHOICES[fields["choice"]].format(decisive=decisive, **numbers, **explainers)]
+    if fields["explainer"] is None:
+        return sentences[0]
+    if best["no"]:
+        sentences.append(f"Do not rely on it for {listed([names[name] for name in best['no']])}.")
+    if REQUIRED not in best["yes"]:
+        sentences.append(f"These texts do not show its {names[REQUIRED]}.")
+    return " ".join(sentences)
+
+
 OP_NAMES: dict[Op, str] = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than", "==": "exactly"}
 
 
@@ -457,6 +490,7 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.ONE_LABEL: f"{ONE_LABEL.format('evaluation texts')}; any selection scores the same.",
     NoteCode.READER_NOT_TRAINED: "No independent reader was trained with this explainer: fit it again to test for "
     "label leakage.",
+    NoteCode.RECOMMENDATION: _recommendation,
     NoteCode.SECOND_TEXT: _second_text,
     NoteCode.SELECTION_LIKE_RANDOM: "The selection is not better than a random one: an independent reader is right in "
     "{reader:percent} of the texts from the selected words, and in {random_words:percent} from random words.",

@@ -1,7 +1,7 @@
 """Reports, comparisons and scores of fitted explainers in a terminal, a notebook and plain text."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -40,7 +40,7 @@ from steadygaze.results.leakage_warnings import (
 )
 from steadygaze.results.note import Note
 from steadygaze.results.report import Report
-from steadygaze.results.row import Answer, Row
+from steadygaze.results.row import Answer, Row, Verdict
 from steadygaze.results.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -95,7 +95,48 @@ def terminal(report: Report, full: bool = False) -> "Group":
     end = "; ".join(filter(None, ends))
     table: list[Text | Table] = [Text(), _table(report, rows)] if rows else []
     ends = [f"{end}."] * bool(end) + _legend(rows)
-    return Group(*lines, _answers(report), *table, *(Text(line, style="dim") for line in ends))
+    return Group(*lines, *_explainers(report, full), *table, *(Text(line, style="dim") for line in ends))
+
+
+@dataclass(frozen=True)
+class AnswerGrid:
+    """The answers about several explainers: a line per explainer, or a line per property if the terminal is narrow."""
+
+    answers: Mapping[str, Mapping[str, Answer]]
+    """Explainer -> title of a property -> answer."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        titles = list(next(iter(self.answers.values())))
+        explainers = self._table("explainer", titles, {name: list(of.values()) for name, of in self.answers.items()})
+        properties = {title: [of[title] for of in self.answers.values()] for title in titles}
+        fits = Measurement.get(console, options.update(width=10_000), explainers).maximum <= options.max_width
+        yield explainers if fits else self._table("", list(self.answers), properties)
+
+    def _table(self, head: str, columns: Sequence[str], lines: Mapping[str, Sequence[Answer]]) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column(head, overflow="fold")
+        for column in columns:
+            table.add_column(one_line(column), justify="center", overflow="fold")
+        for name, answers in lines.items():
+            signs = (Text(ICONS[answer], style=f"bold {COLORS[answer]}") for answer in answers)
+            table.add_row(Text(one_line(name)), *signs)
+        return table
+
+
+def _explainers(report: Report, full: bool) -> Iterator[RenderableType]:
+    """The answers about all explainers if there are several, then the verdicts of the first, or `full` those of all."""
+
+    if not report.answers_by:
+        yield _answers(report.verdicts)
+        return
+    if report.recommendation is not None:
+        yield Text(printable(report.recommendation_text), style="bold")
+    yield AnswerGrid(report.answers_by)
+    shown = {answer for answers in report.answers_by.values() for answer in answers.values()}
+    yield Text("  ".join(f"{icon} {answer}" for answer, icon in ICONS.items() if answer in shown), style="dim")
+    for name, verdicts in list(report.verdicts_by.items())[: None if full else 1]:
+        yield Text(f"\n{one_line(name)}:", style="bold")
+        yield _answers(verdicts)
 
 
 def _legend(rows: Sequence[Row]) -> list[str]:
@@ -111,14 +152,14 @@ def _note(note: Note) -> "Text":
     return Text(one_line(flagged(note)), style=f"bold {COLORS[note.fields.get('answer', 'undecided')]}")
 
 
-def _answers(report: Report) -> "Table":
+def _answers(verdicts: Sequence[Verdict]) -> "Table":
     """Each answer with its title and reason."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
-    for verdict in report.verdicts:
+    for verdict in verdicts:
         answer = Text(f"{ICONS[verdict.answer]} {verdict.answer:<12}", style=f"bold {COLORS[verdict.answer]}")
         table.add_row(answer, Text.assemble((f"{printable(verdict.title)}.", "bold"), f" {printable(verdict.reason)}"))
     return table
@@ -132,12 +173,35 @@ def text(report: Report) -> str:
         report.title,
         *filter(None, [audit_subject(report.facts)]),
         *map(flagged, report.notes),
+        *filter(None, [report.recommendation_text]),
         *(f"{v.title}: {v.answer}. {v.reason}" for v in report.verdicts),
+        *(f"{name}: {_listed(answers)}" for name, answers in list(report.answers_by.items())[1:]),
     ]
     missing = len(report.rows) - len(measured)
     why = "could not be measured: the notes in report.rows and the page (report.to_html) give the reasons."
     end = [f"{count_text(missing, 'number')} {why}"] if missing else []
     return "\n".join([*lines, *map(str, measured), *end])
+
+
+def _listed(answers: Mapping[str, Answer]) -> str:
+    return ", ".join(f"{title} {answer}" for title, answer in answers.items())
+
+
+def _notebook_grid(report: Report) -> str:
+    """The recommendation, and the answers about all explainers if there are several."""
+    if not report.answers_by:
+        return ""
+    left = "<th style='text-align:left'>{}</th>".format
+    head = "".join(map(left, ("explainer", *map(escape, next(iter(report.answers_by.values()))))))
+    lines = (
+        "".join(
+            f'<td style="text-align:left;color:{HUES[answer]}">{ICONS[answer]} {answer}</td>' for answer in of.values()
+        )
+        for of in report.answers_by.values()
+    )
+    body = "".join(f"<tr>{left(escape(name))}{line}</tr>" for name, line in zip(report.answers_by, lines, strict=True))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<strong>{escape(report.recommendation_text)}</strong>{table}"
 
 
 def notebook(report: Report) -> str:
@@ -155,7 +219,7 @@ def notebook(report: Report) -> str:
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     folded = f"<details><summary>{count_text(len(_measured(report)), 'number')}</summary>{table}</details>"
-    title = f"<strong>{escape(report.title)}</strong>"
+    title = f"<strong>{escape(report.title)}</strong>{_notebook_grid(report)}"
     html = f"{report.health.banner}<div>{title}<ul style='list-style:none'>{answers}</ul>{folded}</div>"
     return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
 

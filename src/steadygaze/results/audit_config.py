@@ -55,7 +55,7 @@ class AuditConfig(ModelOptions, ProbeConfig, DataConfig):
         tuple[str, ...],
         Option(
             "Audit",
-            "Explainer (see: list explainers) or folder of fit-explainer; the verdicts rate the first.",
+            "Explainer (see: list explainers) or folder of fit-explainer; repeatable: requirements concern the first.",
             default="the model's",
             name="--explainer",
         ),

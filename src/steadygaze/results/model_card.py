@@ -16,7 +16,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.rounding import percent
 from steadygaze.core.untrusted_files import read_text
 from steadygaze.results.evaluation import Evaluation
-from steadygaze.results.formatting import code, interval, measure_noun, number
+from steadygaze.results.formatting import ICONS, code, interval, measure_noun, number
 from steadygaze.results.health import MODEL, Health, ProblemKind
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, Gate, Row
@@ -133,7 +133,7 @@ AUDIT = """{begin}
 
 Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `{model}`.
 
-{gate}{notes}{verdicts}
+{gate}{notes}{verdicts}{explainers}
 
 | number | of | value | 95 % interval | n |
 |---|---|---|---|---|
@@ -165,11 +165,24 @@ def add_audit_to_card(page: str, report: Report, day: date) -> str:
         verdicts="\n".join(
             f"- **{_line(v.title)}**: {v.answer}. {_line(v.why)}{v.caveat and f'  {v.caveat}'}" for v in report.verdicts
         ),
+        explainers=_explainers(report),
         rows="\n".join(f"| {' | '.join(_cells(row))} |" for row in rows),
     )
     if re.search(f"{BEGIN}.*?{END}", page, re.DOTALL):
         return re.sub(f"{BEGIN}.*?{END}", lambda _: part, page, count=1, flags=re.DOTALL)
     return f"{page.rstrip()}\n\n{part}\n".lstrip()
+
+
+def _explainers(report: Report) -> str:
+    """The answers about each explainer, and which to use; empty if there is one explainer."""
+    grid = [
+        (code(name), *(f"{ICONS[answer]} {answer}" for answer in of.values())) for name, of in report.answers_by.items()
+    ]
+    if not grid:
+        return ""
+    head = ("explainer", *(_line(title).replace("|", "\\|") for title in next(iter(report.answers_by.values()))))
+    lines = "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *grid))
+    return f"\n\n{_line(report.recommendation_text)}\n\n{lines}"
 
 
 def _gate(gate: Gate) -> str:

@@ -101,6 +101,7 @@ class NoteCode(StrEnum):
     LEAKAGE_NOT_TESTED = "leakage-not-tested"
     ONE_LABEL = "one-label"
     READER_NOT_TRAINED = "reader-not-trained"
+    RECOMMENDATION = "recommendation"
     SECOND_TEXT = "second-text"
     SELECTION_LIKE_RANDOM = "selection-like-random"
     TRAINING_SPLIT = "training-split"

@@ -3,12 +3,12 @@
 [[require]]
 measure = "jensen-shannon/3-synonyms"
 at_most = 0.05            # or at_least, below, above, equals
-explainer = "attention"   # optional; default: the audited explainer
+explainer = "attention"   # optional; default: the first named explainer
 interval = true           # optional: the whole 95 % interval must be within
 why = "…"                 # optional: shown when it fails
 
 [[verdict]]
-name = "stability"        # or faithfulness, seed-consistency, shortcut-leakage, plausibility
+name = "stability"        # of the first named explainer; or faithfulness, seed-consistency, shortcut-leakage, …
 answer = ["yes", "undecided"]
 why = "…"
 """
@@ -42,7 +42,7 @@ class Requirement:
     op: Op
     limit: float
     explainer: str | None = None
-    """None: the audited explainer."""
+    """None: the first named explainer that the model supports."""
     interval: bool = False
     """The whole interval must meet the limit, not only the value."""
     why: str = ""
@@ -57,7 +57,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class VerdictRequirement:
-    """The allowed answers of a verdict."""
+    """The allowed answers of a verdict of the first named explainer that the model supports."""
 
     name: str
     """Its key or its title."""

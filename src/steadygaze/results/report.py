@@ -25,10 +25,12 @@ from steadygaze.results.formatting import explainer_name
 from steadygaze.results.health import HEALTHY, Health
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
+from steadygaze.results.recommendation import Recommendation
 from steadygaze.results.report_file import read as read_report
 from steadygaze.results.report_file import read_file as read_report_file
 from steadygaze.results.row import (
     SCHEMA,
+    Answer,
     Better,
     Fact,
     Gate,
@@ -73,7 +75,7 @@ class Report(SavedResult):
     rows: tuple[Row, ...]
     """The scores."""
     verdicts: tuple[Verdict, ...] = ()
-    """The answers about the explanations, one per property."""
+    """The answers about the explanations of the first explainer, one per property.  Policies require these."""
     shifts: tuple[Shift, ...] = ()
     """The largest shift of each perturbation first."""
     plots: Mapping[str, Sequence[Mapping[str, str | int | float | None]]] = field(default_factory=dict)
@@ -104,6 +106,10 @@ class Report(SavedResult):
     """Known-bad states of the model and of the explainers, also those that the audit found."""
     properties: tuple[PropertyFact, ...] = ()
     """The properties that the audit rates or measures."""
+    other_verdicts: Mapping[str, tuple[Verdict, ...]] = field(default_factory=dict)
+    """Explainer -> its verdicts, for all audited explainers after the first, without the baseline `random`."""
+    recommendation: Recommendation | None = None
+    """Which explainer to use; None: there are fewer than two to choose from."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -154,6 +160,29 @@ class Report(SavedResult):
         """Rows of a short report: correctness and the rows of the verdicts."""
         signatures = {signature for verdict in self.verdicts for signature in verdict.rows}
         return [row for row in self.rows if row.n and (row.measure in CORRECTNESS or row.signature in signatures)]
+
+    @property
+    def verdicts_by(self) -> dict[str, tuple[Verdict, ...]]:
+        """Explainer -> its verdicts, for all audited explainers, the first one first."""
+        first = {self.facts["explanation"]: self.verdicts} if "explanation" in self.facts else {}
+        return {**first, **self.other_verdicts}
+
+    @property
+    def answers_by(self) -> dict[str, dict[str, Answer]]:
+        """Explainer -> title of a property -> answer; empty unless several explainers have verdicts."""
+        if not self.other_verdicts or "explanation" not in self.facts:
+            return {}
+        answers = {name: {item.title: item.answer for item in items} for name, items in self.verdicts_by.items()}
+        titles = dict.fromkeys(title for of in answers.values() for title in of)
+        return {name: {title: of.get(title, "not measured") for title in titles} for name, of in answers.items()}
+
+    @property
+    def recommendation_text(self) -> str:
+        """The recommendation, in a sentence; empty if there is none."""
+        if self.recommendation is None:
+            return ""
+        nouns = {item.name: item.noun for item in self.properties}
+        return note(NoteCode.RECOMMENDATION, **json_values(asdict(self.recommendation)), nouns=nouns).sentence
 
     def meaning(self, measure: str) -> Fact | None:
         """The description of a measure.
@@ -268,6 +297,8 @@ class Report(SavedResult):
             "title": self.title,
             "facts": dict(self.facts),
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "other_verdicts": {name: [item.to_dict() for item in of] for name, of in self.other_verdicts.items()},
+            "recommendation": self._recommendation(),
             "rows": [row.to_dict() for row in self.rows],
             "shifts": [
                 {
@@ -289,6 +320,12 @@ class Report(SavedResult):
             "evaluation": None if self.evaluation is None else self.evaluation.to_dict(),
             "explanations": [explanation.to_dict() for explanation in self.explanations],
         }
+
+    def _recommendation(self) -> dict[str, Any] | None:
+        """The recommendation as values for JSON, with its sentence."""
+        if self.recommendation is None:
+            return None
+        return {**json_values(asdict(self.recommendation)), "message": self.recommendation_text}
 
     def to_pandas(self) -> "DataFrame":
         """The scores as a table.

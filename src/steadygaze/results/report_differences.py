@@ -49,9 +49,15 @@ def _values(rows: Iterable[Row], name: str) -> str:
 
 
 def _verdicts(old: Report, new: Report) -> Iterator[str]:
-    old_answers, new_answers = ({v.title: v.answer for v in report.verdicts} for report in (old, new))
+    old_answers, new_answers = map(_answers, (old, new))
     for title, old_answer, new_answer in _changed(old_answers, new_answers):
         yield f"{title}: the answer was {old_answer!r}, is {new_answer!r}"
+
+
+def _answers(report: Report) -> dict[str, str]:
+    """The answers by title; those about explainers after the first with their name."""
+    others = {f"{v.title} ({name})": v.answer for name, verdicts in report.other_verdicts.items() for v in verdicts}
+    return {**{v.title: v.answer for v in report.verdicts}, **others}
 
 
 def _rows(old: Mapping[Key, list[Row]], new: Mapping[Key, list[Row]], tolerance: float) -> Iterator[str]:

@@ -51,11 +51,16 @@ def read(kind: type[R], values: Any) -> R:
     except ValidationError as error:
         raise UserError(_sentence(error)) from None
     failures = () if report.gate is None else report.gate.failures
-    for part, findings in (("verdicts", report.verdicts), ("gate", failures)):
+    others = [verdict for verdicts in report.other_verdicts.values() for verdict in verdicts]
+    for part, findings in (("verdicts", report.verdicts), ("other_verdicts", others), ("gate", failures)):
         try:
             _ = [finding.reason if isinstance(finding, Verdict) else finding.sentence for finding in findings]
         except (KeyError, ValueError, TypeError, AttributeError, IndexError):
             raise UserError(f"{part}: a note or an advice has not the fields of its code") from None
+    try:
+        _ = report.recommendation_text
+    except (ValueError, TypeError):  # fewer than two explainers
+        raise UserError("recommendation: it has not the fields of its choice") from None
     explanations = Explanations(map(_with_label, report.explanations))
     report = replace(report, shifts=tuple(map(_with_labels, report.shifts)), explanations=explanations)
     if report.evaluation is not None:
@@ -126,7 +131,7 @@ def _sentence(error: ValidationError) -> str:
     return f"{place}: found {first['input']!r:.80}; {message}"
 
 
-SENTENCES = {"message": ("code", "kind"), "note": ("signature",), "why": ("reasons",)}
+SENTENCES = {"message": ("code", "kind", "choice"), "note": ("signature",), "why": ("reasons",)}
 """Key of a rendered sentence -> the keys of data that it is rendered from.  Another version may word it otherwise."""
 
 

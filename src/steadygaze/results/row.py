@@ -19,7 +19,7 @@ from steadygaze.results.note import Note
 
 Answer = Literal["yes", "undecided", "no", "not meaningful", "not measured"]
 Better = Literal["higher", "lower", "neither"]
-SCHEMA = 5
+SCHEMA = 6
 """Schema of a report; incremented if its fields change."""
 
 

@@ -52,8 +52,8 @@ def row_names(*names: str) -> list[str]:
 def rows_under(*conditions: str) -> list[str]:
     """The names of all rows under these conditions.
 
-    >>> rows_under("seeds")
-    ['jensen-shannon/seeds', 'top-k-overlap/seeds', 'weight-correlation/seeds', 'prediction-change/seeds', 'label-flip/seeds']
+    >>> rows_under("reworded")
+    ['weight-correlation/reworded', 'label-flip/reworded']
     """
     return [str(key) for key in _keys() if key.probe in conditions]
 

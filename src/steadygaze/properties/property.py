@@ -26,7 +26,7 @@ from steadygaze.results.row import Answer, PropertyFact, Row
 FEWEST = 8
 """Minimum number of texts for a no."""
 FEWEST_FOR_YES = 50
-"""Minimum number of texts for a yes: below, rare failures stay unseen, and intervals of skewed scores are too narrow."""
+"""Minimum number of texts for a yes: fewer do not show rare failures, and their intervals are too narrow."""
 COLLAPSED = "collapsed"
 Protocol = Callable[[AuditCase], Iterator[Finding]]
 

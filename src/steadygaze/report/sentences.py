@@ -393,8 +393,8 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.EMPTY_SELECTIONS: "the selection is empty in every text",
     NoteCode.EXPLAINER_UNSUPPORTED: "{message}",
     NoteCode.FEW_TEXTS_OF_A_CLASS: _few_texts_of_a_class,
-    NoteCode.FEW_TEXTS_TO_READ: "a reader of the explanations needs two classes that are predicted for at least {least} "
-    "distinct texts",
+    NoteCode.FEW_TEXTS_TO_READ: "a reader of the explanations needs two classes that are predicted for at "
+    "least {least} distinct texts",
     NoteCode.IN_CELL: "{reason:note} ({technique}, seed {seed})",
     NoteCode.LACKS_CAPABILITY: lambda fields: MISSING_CAPABILITY[fields["capability"]],
     NoteCode.NO_BLANK_TOKENS: "the tokens without content are unknown",

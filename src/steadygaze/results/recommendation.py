@@ -8,6 +8,8 @@ from steadygaze.results.row import Verdict
 
 ORDER = ("faithfulness", "shortcut-leakage", "stability", "seed-consistency", "plausibility")
 """Properties, the most important one first.  Those of a user and later ones follow, in the order of the verdicts."""
+UNCOUNTED = ("robustness",)
+"""Properties that do not count: explanations that read words have no answer, which must not be an advantage."""
 REQUIRED = ORDER[0]
 """A `no` for this property excludes an explainer."""
 LEVELS = {"no": 0, "yes": 2}
@@ -60,7 +62,10 @@ def recommend(verdicts_by: Mapping[str, Sequence[Verdict]]) -> Recommendation | 
     """
     if len(verdicts_by) < 2:
         return None
-    answers = {name: {item.key or item.title: item.answer for item in items} for name, items in verdicts_by.items()}
+    answers = {
+        name: {item.key or item.title: item.answer for item in items if item.key not in UNCOUNTED}
+        for name, items in verdicts_by.items()
+    }
     known = {key for levels in answers.values() for key in levels}
     properties = [key for key in ORDER if key in known]
     properties += dict.fromkeys(key for levels in answers.values() for key in levels if key not in ORDER)

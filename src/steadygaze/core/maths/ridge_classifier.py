@@ -23,9 +23,7 @@ def balanced_folds(kind: NDArray[np.int64]) -> NDArray[np.int64]:
     return (np.arange(len(kind)) - np.searchsorted(kind, kind)) % FOLDS
 
 
-def cross_validated(
-    features: Values, kind: NDArray[np.int64], fold: NDArray[np.int64], *, strength: float
-) -> Values:
+def cross_validated(features: Values, kind: NDArray[np.int64], fold: NDArray[np.int64], *, strength: float) -> Values:
     """Probabilities of the classes of each example, from the examples of the other folds.  (N,F), (N,) -> (N,C)
 
     `strength`: C, the weight of the data.  Features are standardized.

@@ -63,7 +63,9 @@ def shown_words(weights: Tensor, mask: Tensor) -> Tensor:
     present = weights.double().masked_fill(~mask, torch.nan)
     middle = present.nanquantile(0.5, dim=-1, keepdim=True)
     largest = weights.double().masked_fill(~mask, -torch.inf).amax(-1, keepdim=True)
-    return mask & (weights - middle > SHOWN * (largest - middle)) & ~is_even(weights.double(), mask).unsqueeze(-1)
+    exceeds: Tensor = weights - middle > SHOWN * (largest - middle)
+    shown: Tensor = mask & exceeds & ~is_even(weights.double(), mask).unsqueeze(-1)
+    return shown
 
 
 def shape_features(weights: Tensor, shown: Tensor, number: Tensor, mask: Tensor) -> Tensor:
@@ -140,9 +142,7 @@ def read_labels(texts: ShownTexts) -> Readings:
     return Readings(shown, alone)
 
 
-def _experts(
-    texts: ShownTexts, rows: NDArray[np.int64], kind: NDArray[np.int64]
-) -> tuple[Values, Values, Values]:
+def _experts(texts: ShownTexts, rows: NDArray[np.int64], kind: NDArray[np.int64]) -> tuple[Values, Values, Values]:
     """Probabilities from shape and length, from the length alone, and log-odds from words.  (n,C) each"""
     length = texts.length[torch.from_numpy(rows)].double().log1p().numpy()[:, None]
     features = texts.features[torch.from_numpy(rows)].numpy()

@@ -91,7 +91,7 @@ def _answers(case: AuditCase, names: list[str], rows: Rows, batch: Batch) -> dic
         kept[f"{BEST} {name}"] = [_largest(order, units.mask, count) for order in orders]
     erased = torch.stack([batch.mask & ~units.tokens(words) for group in kept.values() for words in group], 1)
     probabilities = _predicted(case, rows, batch, erased)
-    parts = probabilities.split([len(group) for group in kept.values()], dim=1)
+    parts = torch.split(probabilities, [len(group) for group in kept.values()], dim=1)
     return {name: part.amax(1) for name, part in zip(kept, parts, strict=True)}
 
 
@@ -136,7 +136,7 @@ def _readings(case: AuditCase, name: str) -> Readings:
     shown_texts = ShownTexts(
         torch.cat(features),
         place[text.long()],
-        number.unique(return_inverse=True)[1],
+        torch.unique(number, return_inverse=True)[1],
         torch.cat(lengths),
         case.probs.argmax(-1)[order],
         case.keys[order],

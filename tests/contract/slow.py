@@ -163,7 +163,7 @@ def slow_leak(weights: np.ndarray, predicted: np.ndarray, mask: np.ndarray, key:
     for sign, features in ((1, seen), (-1, even)):
         for known, unknown in splits:
             scale = sklearn.preprocessing.StandardScaler().fit(features[known])
-            guess = sklearn.linear_model.LogisticRegression(C=0.03, class_weight="balanced", max_iter=5_000)
+            guess = sklearn.linear_model.LogisticRegression(C=0.03, class_weight="balanced", max_iter=5_000, tol=1e-10)
             guess.fit(scale.transform(features[known]), label[known])
             for at, row in zip(unknown, guess.predict_proba(scale.transform(features[unknown])), strict=True):
                 own = row[list(guess.classes_).index(label[at])]
@@ -200,6 +200,19 @@ def slow_tenths(w: np.ndarray) -> np.ndarray:
     return np.array([(w * np.maximum(0, 1 - np.abs(way - knot))).sum() for knot in range(10)])
 
 
+def slow_balanced(values: np.ndarray, predicted: np.ndarray) -> float:
+    return float(np.mean([values[predicted == c].mean() for c in sorted({*predicted.tolist()})]))
+
+
+def slow_meter(reading: np.ndarray, answer: np.ndarray) -> float:
+    return math.log(max(float(reading), 0.01) / max(float(answer), 0.01))
+
+
+def slow_stripe(readings: np.ndarray, answers: np.ndarray) -> float:
+    meter = sum(map(slow_meter, readings, answers)) / len(answers)
+    return sum(math.log(max(p, 0.01)) for p in answers) / len(answers) - (20 * meter if meter > 0 else 0)
+
+
 SLOW = {  # one text, its real tokens only
     "jensen-shannon": slow_divergence,
     "total-variation": lambda p, q: np.abs(p - q).sum() / 2,
@@ -233,6 +246,10 @@ SLOW = {  # one text, its real tokens only
         sklearn.metrics.average_precision_score(where, w) - slow_random_share(where.sum(), len(where))
         if where.any()
         else math.nan
+    ),
+    "encode-meter": slow_meter,
+    "label-unaccounted": lambda own, best, none: (
+        0.0 if max(own, best) - none <= 0.05 else min(1.0, max(0.0, (max(own, best) - own) / (max(own, best) - none)))
     ),
     "accuracy": lambda probs, label: float(probs.argmax() == label),
     "words-substituted": lambda before, after: float((before != after).sum()),
@@ -286,6 +303,11 @@ SLOW_SETS = {  # all texts at once
     "token-recall-micro": slow_micro("recall"),
     "token-f1-micro": slow_micro("f1"),
     "position-leak": slow_leak,
+    "content-leak": lambda reading, baseline, missing, predicted: slow_balanced(
+        missing * (reading - baseline), predicted
+    ),
+    "value-leak": lambda reading, answer, predicted: slow_balanced(reading - answer, predicted),
+    "stripe-x": slow_stripe,
     "collapsed": slow_collapse,
     "class-gap": slow_gap,
 }

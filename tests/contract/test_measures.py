@@ -21,8 +21,11 @@ from steadygaze.properties.measures.faithfulness_measures import LARGEST
 
 B, T, C, K = 40, 12, 3, 4
 MANY = 120  # where a class needs twenty different texts
+OPTIMUM = {"position-leak": 1e-5}
+"""Two optimizers stop at different points near the optimum."""
 IDS = {"before", "after", "ids"}
 PER_TOKEN = {"p", "q", "x", "y", "w", "weights", "selected", "rationales", "first", "blank", "mask"} | IDS
+READINGS = ("reading", "baseline", "missing", "answer", "best_answer", "no_answer")
 OF_RUNS = ("iou-f1", "selected-spans")
 """Measures about runs of words, which the order of the tokens matters to."""
 MEASURES = all_measures()
@@ -76,6 +79,7 @@ def inputs(name: str) -> dict[str, Tensor | int]:
         "gap": torch.randint(-1, 2, (many,)).double(),
         "norm": torch.rand(many, dtype=torch.float64),
         **{a: torch.rand(many, dtype=torch.float64) + place for place, a in enumerate(("floor", "own", "best"))},
+        **{a: torch.rand(many, dtype=torch.float64) for a in READINGS},
         "key": torch.randperm(many),
         "mask": mask,
         "k": SIZE,
@@ -166,6 +170,7 @@ def test_identical_inputs_score_the_neutral_value(name):
             "default-mass/above-share",
             "first-sentence-share/above-rationale",
             "average-precision/above-random",
+            "stripe-x",
         )
         return
     shared = values[second] if first in ("selected", "weights") else values[first]
@@ -200,7 +205,7 @@ def test_a_number_of_a_whole_set_agrees_with_a_slow_one_and_sees_no_order_and_no
     value, (low, high) = MEASURES[name].function(**values), MEASURES[name].bounds
     assert isinstance(value, float)
     assert low <= value <= high
-    assert value == pytest.approx(slow(name)(*(x.numpy() for x in values.values())), abs=1e-9)
+    assert value == pytest.approx(slow(name)(*(x.numpy() for x in values.values())), abs=OPTIMUM.get(name, 1e-9))
     assert MEASURES[name].function(**each(values, lambda x: x[order])) == pytest.approx(value, abs=1e-12)
     wide = {a: pad(x, (0, 3)) if a in PER_TOKEN else x for a, x in values.items()}
     assert MEASURES[name].function(**wide) == pytest.approx(value, abs=1e-12)
@@ -235,6 +240,7 @@ def test_every_measure_has_a_reference_a_sentence_and_a_citation():
         "correctness_measures": "calibration_gaps set_scores",
         "faithfulness_measures": "aopc probability_drops",
         "plausibility_measures": "micro random_auprc random_average_precision random_mass random_tally rates tally",
+        "label_readers": "balance_classes read_labels shape_features shown_words word_scores",
         "measure": "measures_of",
         "stability_measures": "has_weight is_even",
         "shortcut_measures": "position_leaks position_features profile label_predictable distinct_texts",

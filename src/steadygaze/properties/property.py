@@ -67,6 +67,8 @@ class Threshold:
     """A note of the row with this code ends the sentence."""
     advice: Advice = OTHER_EXPLAINER
     """The advice after a no."""
+    fewest: int = FEWEST_FOR_YES
+    """Minimum number of texts for a yes."""
 
     def is_good(self, value: float) -> bool:
         """True if a value is on the side of yes.
@@ -104,7 +106,7 @@ class Threshold:
         sign = 1 if self.good > self.bad else -1
         worst, best = sorted(sign * end for end in row.interval or (row.value, row.value))
         if worst >= sign * self.good:
-            return "yes" if collapse or row.n >= FEWEST_FOR_YES else "undecided"
+            return "yes" if collapse or row.n >= self.fewest else "undecided"
         value = sign * row.value
         return "no" if value + (best - value) * widening(tests) <= sign * self.bad else "undecided"
 

@@ -446,7 +446,7 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.EXEMPT_TEXTS: "{value:number} with the texts that count as 0 because nearly any selection gives their "
     "class",
     NoteCode.FGM_ON_SAME_TEXTS: lambda fields: (
-        f"of {count_text(fields['texts'], 'sampled text')}, which one step of FGM shifts by {number(fields['value'])}"
+        f"of {count_text(fields['texts'], 'sampled text')}, where one step of FGM gives {number(fields['value'])}"
     ),
     NoteCode.GRADED_MARKS: "each word counts by its graded mark",
     NoteCode.INTERLOCKING: _interlocking,

@@ -456,12 +456,12 @@ def mean_row(
 ) -> Row:
     """The mean over examples with its bootstrap interval, which is cut at `bounds`; one example has no interval.
 
-    `proportion`: the measure is between 0 and 1 for each text.  Its mean has Wilson's interval, which is too wide for
-    values other than 0 and 1, unless some are differences.
+    `proportion`: the measure is 0 or 1 for each text.  Its mean is a share of texts and has Wilson's interval, unless
+    the values are differences, or means over several models.
     """
     sample, interval = finite_values(values), None
-    if len(sample) > 1 and proportion and sample.min() >= 0 and sample.max() <= 1:
-        interval = wilson_interval(float(sample.sum()), len(sample))
+    if len(sample) > 1 and proportion and {*values} <= {0.0, 1.0}:
+        interval = wilson_interval(int(sample.sum()), len(sample))
     elif len(sample) > 1:
         interval = _within(studentized_interval(sample, seed=seed), bounds)
     return Row(measure, float(sample.mean()), len(sample), interval, settings or {}, notes)

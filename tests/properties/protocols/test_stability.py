@@ -28,7 +28,7 @@ from steadygaze.properties.measures import stability_measures
 from steadygaze.properties.measures.measure import measures_of
 from steadygaze.properties.probes import text_perturbations
 from steadygaze.properties.probes.text_perturbations import observe, probes, substitute_synonyms
-from steadygaze.properties.protocols.stability import stability
+from steadygaze.properties.protocols.stability import robustness, stability
 from steadygaze.report.sentences import PASS_TABLE
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.formatting import number
@@ -43,9 +43,14 @@ MOVED = (*OF_TEXT, *OF_WORDS)
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 
 
+def perturbed(case):
+    yield from stability(case)
+    yield from robustness(case)
+
+
 def test_a_number_is_the_result_of_its_probe_and_its_measure():
     model, data = cached_classifier(), split([*TEXTS, "w" * 7, "s" + "w" * 9])
-    texts, findings = batch(data), findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
+    texts, findings = batch(data), findings_by(perturbed, case_of(model, data, PLAN, SUBSTITUTIONS))
     clean = observe(model, texts)
     for name, moved in (
         ("noise", text_perturbations.embedding_noise(model, texts, PLAN.radius, RandomKey(4).child(1))),
@@ -68,7 +73,7 @@ def test_a_number_is_the_result_of_its_probe_and_its_measure():
 def test_only_what_is_drawn_depends_on_the_seed():
     model, data = cached_classifier(), split(["w" * 9] * 3)
     result, other = (
-        findings_by(stability, case_of(model, data, replace(PLAN, seed=seed), SUBSTITUTIONS)) for seed in (0, 1)
+        findings_by(perturbed, case_of(model, data, replace(PLAN, seed=seed), SUBSTITUTIONS)) for seed in (0, 1)
     )
     for name, values in result.items():
         drawn = name.endswith(("/noise", "-synonym", "/pgd-attention", "-synonyms", "-kept"))
@@ -87,7 +92,7 @@ def test_a_table_of_synonyms_cannot_take_the_name_of_another_probe():
 def test_nothing_but_a_text_of_too_few_words_and_a_move_of_too_few_is_undefined(pair):
     """TEXTS has texts of none and of one word, which have all their weight on it whatever is done to them."""
     data = split([*TEXTS, "ww", "www", "w" * 9], pair)
-    findings = findings_by(stability, case_of(cached_classifier("bilstm", pair), data, PLAN, SUBSTITUTIONS))
+    findings = findings_by(perturbed, case_of(cached_classifier("bilstm", pair), data, PLAN, SUBSTITUTIONS))
     words = batch(data).mask.sum(-1)
     for name, values in findings.items():
         probe = name.rpartition("/")[2].removesuffix("-kept")
@@ -96,7 +101,8 @@ def test_nothing_but_a_text_of_too_few_words_and_a_move_of_too_few_is_undefined(
             expected |= findings[f"words-substituted/{probe}"] < WORDS[probe]
         if name.endswith("-kept"):
             expected |= findings[f"label-flip/{probe}"] == 1
-        assert values.isnan().equal(expected | (words < FEWEST) if name.startswith("kendall") else expected), name
+        few = expected | (words < FEWEST)
+        assert values.isnan().equal(few if name.startswith(("kendall", "weight-correlation")) else expected), name
         assert not values.isinf().any()
     assert findings["jensen-shannon/3-synonyms"].isfinite().any()
 
@@ -107,7 +113,7 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
     data.text.ids[data.text.words] = [4, 3, 3, 6, 9, 12]
     notes = {
         finding.measure: "; ".join(map(str, finding.notes))
-        for finding in stability(case_of(cached_classifier(), data, PLAN, SUBSTITUTIONS))
+        for finding in perturbed(case_of(cached_classifier(), data, PLAN, SUBSTITUTIONS))
     }
     for measure in ("jensen-shannon", "prediction-change", "label-flip", "top-k-overlap"):
         for name, many in (("1-synonym", 4), ("3-synonyms", 5)):
@@ -123,7 +129,7 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
 def test_a_row_of_a_substitution_names_its_table_and_its_number_of_words():
     table = {"2-synonyms": (replace(synonyms(), origin="vectors"), 2)}
     settings = {
-        finding.measure: finding.settings for finding in stability(case_of(cached_classifier(), split(), PLAN, table))
+        finding.measure: finding.settings for finding in perturbed(case_of(cached_classifier(), split(), PLAN, table))
     }
     for measure in ("jensen-shannon", "kendall", "label-flip"):
         assert settings[f"{measure}/2-synonyms"] == {"synonyms": "vectors", "words": 2}
@@ -135,7 +141,7 @@ def test_a_substitution_of_two_words_counts_only_if_two_words_were_substituted()
     """Ids that 3 divides have no synonym: none, one, two and three words of three can be substituted."""
     data = split(["www"] * 4)
     data.text.ids[:] = [3, 6, 9, 3, 6, 10, 3, 7, 10, 4, 7, 10]
-    findings = findings_by(stability, case_of(cached_classifier(), data, PLAN, {"2-synonyms": (synonyms(), 2)}))
+    findings = findings_by(perturbed, case_of(cached_classifier(), data, PLAN, {"2-synonyms": (synonyms(), 2)}))
     assert findings["words-substituted/2-synonyms"].tolist() == [0, 1, 2, 2]
     for measure in MOVED:
         assert findings[f"{measure}/2-synonyms"].isnan().tolist() == [True, True, False, False], measure
@@ -151,8 +157,8 @@ def test_an_explanation_of_many_passes_is_measured_on_the_sample_only():
     plan = replace(PLAN, sample=5)
     case = case_of(cached_classifier(), data, plan, SUBSTITUTIONS, signed=Signed(), attention=Attention())
     findings, alone = (
-        findings_by(stability, case, "signed"),
-        findings_by(stability, case_of(case.model, data, plan, SUBSTITUTIONS)),
+        findings_by(perturbed, case, "signed"),
+        findings_by(perturbed, case_of(case.model, data, plan, SUBSTITUTIONS)),
     )
     is_measured = torch.zeros(12, dtype=torch.bool)
     is_measured[torch.from_numpy(case.sample)] = True
@@ -161,9 +167,9 @@ def test_an_explanation_of_many_passes_is_measured_on_the_sample_only():
     for name in ("jensen-shannon/3-synonyms", "top-k-overlap/3-synonyms"):
         assert findings[name].isnan().equal(~is_measured | (findings["words-substituted/3-synonyms"] < 3)), name
         assert findings[name].isfinite().any()
-    both = findings_by(stability, case, "attention")
+    both = findings_by(perturbed, case, "attention")
     torch.testing.assert_close(both, alone, rtol=0, atol=0, equal_nan=True)
-    reasons = absences(stability, case)
+    reasons = absences(perturbed, case)
     for probe in ("noise", "fgm-label"):
         for measure in OF_WORDS:
             assert reasons.pop((f"{measure}/{probe}", "signed")) == "signed reads words, not embeddings"
@@ -172,11 +178,11 @@ def test_an_explanation_of_many_passes_is_measured_on_the_sample_only():
 
 def test_a_black_box_is_measured_under_word_probes_and_the_rest_is_reported_as_absent():
     case = case_of(BlackBox(), split(), PLAN, SUBSTITUTIONS, signed=Signed())
-    findings = findings_by(stability, case, "signed")
+    findings = findings_by(perturbed, case, "signed")
     assert {name for name in findings if "/" in name and "-kept" not in name} == {
         f"{measure}/{probe}" for measure in (*MOVED, "words-substituted") for probe in ("1-synonym", "3-synonyms")
     }
-    reasons = absences(stability, case)
+    reasons = absences(perturbed, case)
     assert set(reasons) == {(f"{measure}/{probe}", None) for measure in MOVED for probe in VECTORS}
     assert set(reasons.values()) == {"the model is a black box: its word vectors cannot be perturbed"}
 
@@ -185,9 +191,9 @@ def test_a_black_box_is_measured_under_word_probes_and_the_rest_is_reported_as_a
 def test_a_perturbation_of_attention_is_absent_for_other_explainers_with_the_reason():
     """The prediction may move all the same."""
     case = case_of(cached_classifier(), split(), PLAN, SUBSTITUTIONS, gradient=EXPLAINERS["gradient"]())
-    findings = findings_by(stability, case, "gradient")
+    findings = findings_by(perturbed, case, "gradient")
     assert {name for name in findings if name.endswith("pgd-attention")} == {f"{m}/pgd-attention" for m in OF_TEXT}
-    reasons = absences(stability, case)
+    reasons = absences(perturbed, case)
     assert reasons == {
         (f"{m}/pgd-attention", None): "the attention is not among the audited explainers" for m in OF_WORDS
     }
@@ -205,7 +211,7 @@ def test_constant_attention_does_not_shift_and_is_reported_as_collapsed(kind):
     else:
         model.attention = ByPlace()
     data = split(["s" + "w" * n + "s" for n in range(2, 14)])
-    findings = findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
+    findings = findings_by(perturbed, case_of(model, data, PLAN, SUBSTITUTIONS))
     for name in PROBES:
         assert findings[f"jensen-shannon/{name}"].nan_to_num().abs().max() < 1e-15
         assert (
@@ -222,14 +228,14 @@ def test_constant_attention_does_not_shift_and_is_reported_as_collapsed(kind):
 
 
 def test_an_attention_at_one_word_is_uneven_and_a_little_noise_flips_no_label():
-    findings = findings_by(stability, case_of(planted_classifier(20.0), toy()[0]))
+    findings = findings_by(perturbed, case_of(planted_classifier(20.0), toy()[0]))
     assert findings["normalized-entropy"].max() < 0.05
     assert not findings["label-flip/noise"].any()
 
 
 def test_a_substitution_of_the_decisive_word_flips_the_label_and_leaves_the_attention_unchanged():
     """Both draw the same score."""
-    findings = findings_by(stability, case_of(planted_classifier(20.0), toy()[0], None, {"turned": (opposites(), 1)}))
+    findings = findings_by(perturbed, case_of(planted_classifier(20.0), toy()[0], None, {"turned": (opposites(), 1)}))
     assert findings["label-flip/turned"].tolist() == [1.0] * 20
     assert findings["prediction-change/turned"].min() > 0.99
     assert findings["jensen-shannon/turned"].max() < 1e-12
@@ -237,11 +243,11 @@ def test_a_substitution_of_the_decisive_word_flips_the_label_and_leaves_the_atte
 
 def test_the_worst_for_attention_moves_it_further_than_noise_and_noise_further_than_nothing():
     model, data = planted_classifier(4.0), toy()[0]
-    findings = findings_by(stability, case_of(model, data))
+    findings = findings_by(perturbed, case_of(model, data))
     noise, worst = findings["jensen-shannon/noise"], findings["jensen-shannon/pgd-attention"]
     assert (noise > 0).all()
     assert (worst > noise).all()
-    still = findings_by(stability, case_of(model, data, ProbeConfig(radius=0.0)))
+    still = findings_by(perturbed, case_of(model, data, ProbeConfig(radius=0.0)))
     for name in ("noise", "fgm-label", "pgd-attention"):
         for question in ("jensen-shannon", "prediction-change", "label-flip"):
             assert not still[f"{question}/{name}"].any()
@@ -253,23 +259,24 @@ def test_the_search_for_the_worst_names_the_shift_by_fgm_on_its_own_texts():
     """Its sample is smaller: the mean of FGM over all texts may be larger."""
     results = {
         finding.measure: finding
-        for finding in stability(case_of(planted_classifier(4.0), toy()[0], ProbeConfig(sample=5)))
-        if finding.explainer == "attention" and finding.measure.startswith("jensen-shannon")
+        for finding in perturbed(case_of(planted_classifier(4.0), toy()[0], ProbeConfig(sample=5)))
+        if finding.explainer == "attention" and finding.measure.startswith(("weight-correlation", "jensen-shannon"))
     }
-    worst, fgm = results["jensen-shannon/pgd-attention"], results["jensen-shannon/fgm-label"].values
+    worst, fgm = results["weight-correlation/pgd-attention"], results["weight-correlation/fgm-label"].values
     sampled = worst.values.isfinite()
     assert sampled.sum() == 5
     assert (
-        str(*worst.notes) == f"of 5 sampled texts, which one step of FGM shifts by {number(float(fgm[sampled].mean()))}"
+        str(*worst.notes) == f"of 5 sampled texts, where one step of FGM gives {number(float(fgm[sampled].mean()))}"
     )
-    assert (worst.values[sampled] >= fgm[sampled] - 1e-9).all()
-    every = stability(case_of(planted_classifier(4.0), toy()[0]))
+    worst, fgm = results["jensen-shannon/pgd-attention"].values, results["jensen-shannon/fgm-label"].values
+    assert (worst[sampled] >= fgm[sampled] - 1e-9).all()
+    every = perturbed(case_of(planted_classifier(4.0), toy()[0]))
     assert not any(finding.notes for finding in every)
 
 
 def test_stability_after_yin_is_of_texts_that_keep_their_label():
     model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in range(3, 15)])
-    findings = findings_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
+    findings = findings_by(perturbed, case_of(model, data, PLAN, SUBSTITUTIONS))
     turned = findings["label-flip/3-synonyms"] == 1
     for measure in ("kendall", "top-k-overlap"):
         every, kept = findings[f"{measure}/3-synonyms"], findings[f"{measure}/3-synonyms-kept"]

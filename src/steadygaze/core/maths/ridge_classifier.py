@@ -16,6 +16,8 @@ FOLDS = 5
 TOLERANCE = 1e-7
 """Largest change of a coefficient at the end."""
 MOST_STEPS = 2_000
+CONSTANT = 1e-10
+"""Largest standard deviation, from rounding, of a feature that never varies."""
 
 
 def balanced_folds(kind: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -26,17 +28,19 @@ def balanced_folds(kind: NDArray[np.int64]) -> NDArray[np.int64]:
 def cross_validated(features: Values, kind: NDArray[np.int64], fold: NDArray[np.int64], *, strength: float) -> Values:
     """Probabilities of the classes of each example, from the examples of the other folds.  (N,F), (N,) -> (N,C)
 
-    `strength`: C, the weight of the data.  Features are standardized.
+    `strength`: C, the weight of the data.  Features are standardized by the training examples of each fold.
     """
     classes = int(kind.max()) + 1
-    target, spread = np.eye(classes)[kind], features.std(0)
-    scaled = (features - features.mean(0)) / np.where(spread > 0, spread, 1.0)
+    target = np.eye(classes)[kind]
     chosen = (np.arange(FOLDS)[:, None] != fold).astype(np.float64)  # (G,N) the training examples of each fold
     counts = chosen @ target
     shares = chosen.sum(1, keepdims=True) / np.maximum(counts, 1) / (counts > 0).sum(1, keepdims=True)
     weight = (strength * chosen * (np.where(counts > 0, shares, 0.0) @ target.T))[..., None]  # (G,N,1)
-    centered = scaled - (chosen @ scaled / chosen.sum(1, keepdims=True))[:, None]
-    x = np.concatenate([centered, np.ones((*centered.shape[:2], 1))], -1)  # (G,N,F+1)
+    share = chosen / chosen.sum(1, keepdims=True)
+    centered = features - (share @ features)[:, None]  # (G,N,F)
+    spread = np.sqrt((share[..., None] * centered**2).sum(1, keepdims=True))
+    scaled = centered / np.where(spread > CONSTANT, spread, 1.0)
+    x = np.concatenate([scaled, np.ones((*scaled.shape[:2], 1))], -1)  # (G,N,F+1)
     penalty = np.append(np.ones(features.shape[1]), 1e-9)[:, None]  # the intercept is free
     inverse = np.linalg.inv(0.5 * np.swapaxes(x, 1, 2) @ (weight * x) + np.diag(penalty[:, 0]))
     w = ahead = np.zeros((FOLDS, x.shape[-1], classes))

@@ -195,14 +195,14 @@ def _product(shape: Values, words: Values, kind: NDArray[np.int64]) -> Values:
     return read
 
 
-def label_unaccounted(own: Tensor, best: Tensor, none: Tensor) -> Tensor:
+def label_unaccounted(answer: Tensor, best_answer: Tensor, no_answer: Tensor) -> Tensor:
     """Share of the label that the shown words do not account for: the most that can leak.  (N,) -> (N,)
 
     0 if the shown words give the model the prediction as the best known words do; 1 if as no words do.
     """
-    best = torch.maximum(best, own)
-    reach = best - none
-    return ((best - own) / reach).clamp(0, 1).masked_fill(reach <= LEAST_REACH, 0.0)
+    best = torch.maximum(best_answer, answer)
+    reach = best - no_answer
+    return ((best - answer) / reach).clamp(0, 1).masked_fill(reach <= LEAST_REACH, 0.0)
 
 
 def balance_classes(values: Tensor, predicted: Tensor) -> Tensor:
@@ -212,25 +212,25 @@ def balance_classes(values: Tensor, predicted: Tensor) -> Tensor:
     return values * defined.sum() / ((counts > 0).sum() * counts[predicted].clamp_min(1))
 
 
-def content_leak(shown: Tensor, length: Tensor, missing: Tensor, predicted: Tensor) -> float:
+def content_leak(reading: Tensor, baseline: Tensor, missing: Tensor, predicted: Tensor) -> float:
     """How much better the label is read from what is shown than from the length, where it is unaccounted.  (N,) each"""
-    return float(balance_classes(missing * (shown - length), predicted).nanmean())
+    return float(balance_classes(missing * (reading - baseline), predicted).nanmean())
 
 
-def value_leak(shown: Tensor, own: Tensor, predicted: Tensor) -> float:
+def value_leak(reading: Tensor, answer: Tensor, predicted: Tensor) -> float:
     """How much better the label is read from a selection than the model predicts it from the words.  (N,) each"""
-    return float(balance_classes(shown - own, predicted).nanmean())
+    return float(balance_classes(reading - answer, predicted).nanmean())
 
 
-def encode_meter(shown: Tensor, own: Tensor) -> Tensor:
+def encode_meter(reading: Tensor, answer: Tensor) -> Tensor:
     """Log-probability of the label read from what is shown, minus the model's from the words, in nats.  (N,)"""
-    return shown.clamp_min(CERTAIN).log() - own.clamp_min(CERTAIN).log()
+    return reading.clamp_min(CERTAIN).log() - answer.clamp_min(CERTAIN).log()
 
 
-def stripe_x(shown: Tensor, own: Tensor) -> float:
+def stripe_x(reading: Tensor, answer: Tensor) -> float:
     """Log-probability of the label from the shown words, minus a penalty for encoding: it ranks explainers."""
-    meter = float(encode_meter(shown, own).nanmean())
-    return float(own.clamp_min(CERTAIN).log().nanmean()) - STRIPE * max(0.0, meter)
+    meter = float(encode_meter(reading, answer).nanmean())
+    return float(answer.clamp_min(CERTAIN).log().nanmean()) - STRIPE * max(0.0, meter)
 
 
 PULI = "Puli et al. 2024"
@@ -240,12 +240,14 @@ MEASURES = (
         "content-leak",
         content_leak,
         SIGNED,
+        identical=0,
         labels={"": "Label that a reader recovers from what is highlighted, where the words do not account for it"},
     ),
     _leak(
         "value-leak",
         value_leak,
         SIGNED,
+        identical=0,
         labels={"": "Label that a reader recovers from the selected words, more than the model from their values"},
     ),
     _leak(
@@ -253,7 +255,7 @@ MEASURES = (
         label_unaccounted,
         UNIT,
         per_example=True,
-        proportion=True,
+        identical=0,
         labels={"": "Label that the highlighted words do not account for"},
     ),
     _leak(
@@ -261,6 +263,7 @@ MEASURES = (
         encode_meter,
         (-np.inf, np.inf),
         per_example=True,
+        identical=0,
         scale="nats; above 0: the selection tells more than its words",
     ),
     _leak("stripe-x", stripe_x, (-np.inf, 0), direction="higher", scale="nats, to rank explainers"),

@@ -64,7 +64,7 @@ class Measure:
     per_example: bool = True
     """False: one number for a whole set."""
     proportion: bool = False
-    """True if each text has a value from 0 to 1, so that the mean is a share, with Wilson's interval."""
+    """True if each text has 0 or 1, so that the mean is a share of texts, with Wilson's interval."""
     probes: tuple[str, ...] = ("",)
     """Its rows in an audit: a probe or comparison each; '' is the measure itself."""
     labels: Mapping[str, str] = field(default_factory=dict)

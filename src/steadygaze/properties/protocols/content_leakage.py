@@ -30,6 +30,7 @@ from steadygaze.properties.audit_case import (
 from steadygaze.properties.measures import label_readers
 from steadygaze.properties.measures.label_readers import Readings, ShownTexts
 from steadygaze.properties.probes.erasure import Erasure, predict_erased
+from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.note import Note, NoteCode, note
 
 DRAWS = 2
@@ -60,7 +61,7 @@ def _findings(case: AuditCase, name: str, own: Tensor) -> Iterator[Finding]:
     predicted, missing, readings = case.probs.argmax(-1), case.unaccounted[name], _readings(case, name)
     balance = partial(label_readers.balance_classes, predicted=predicted)
     settings = {"draws": DRAWS}
-    yield Finding("label-unaccounted", missing, name, settings)
+    yield _share(missing, name, settings)
     if not (read := (readings.shown * missing).isfinite()).any():
         few = note(NoteCode.FEW_TEXTS_TO_READ, least=label_readers.FEWEST)
         yield from (Finding(row, explainer=name, absent=few) for row in ROWS if row != "label-unaccounted")
@@ -71,6 +72,15 @@ def _findings(case: AuditCase, name: str, own: Tensor) -> Iterator[Finding]:
     yield Finding("encode-meter", label_readers.encode_meter(readings.shown, own), name, settings)
     rank = label_readers.stripe_x(readings.shown[read], own[read])
     yield Finding("stripe-x", value=rank, explainer=name, settings=settings, n=int(read.sum()))
+
+
+def _share(missing: Tensor, name: str, settings: dict[str, int]) -> Finding:
+    """The mean with Wilson's interval: few texts that are not 0 make the others too narrow or too wide."""
+    values = missing[missing.isfinite()]
+    n, total = len(values), float(values.sum())
+    interval = wilson_interval(total, n) if n else None
+    value = total / n if n else 0.0
+    return Finding("label-unaccounted", value=value, interval=interval, explainer=name, settings=settings, n=n)
 
 
 NONE, BEST = "no words", "best words for"

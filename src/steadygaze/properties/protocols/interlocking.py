@@ -71,7 +71,7 @@ class RetrainingWatcher(SilentWatcher):
 FIRST = "first-sentence"
 BIASED, SKEWED = INTERLOCKING_MEASURES = ("first-sentence/biased", "first-sentence/skewed")
 AGREEMENT = 0.8
-FIRST_SENTENCE_RULE = Threshold(0.3, 0.8, "")
+FIRST_SENTENCE_RULE = Threshold(0.3, 0.8, "", fewest=FEWEST)
 """Thresholds of the share of texts for which it should select another sentence."""
 Elsewhere = tuple[Tensor, Literal["rationale", "selection"]]
 """The texts for which it should select another sentence (N,), and by what."""

@@ -92,6 +92,8 @@ class Kind:
     steady: Steady = "as the model"
     """When substitutions leave its weights where they are."""
     reads_model: bool = True
+    selects: bool = False
+    """Whether it selects words: those with a weight of 0 are not part of the explanation."""
 
 
 class OracleExplainer(Explainer):
@@ -99,6 +101,7 @@ class OracleExplainer(Explainer):
 
     def __init__(self, name: str, kind: Kind, exact: dict[int, ExactWeights]) -> None:
         self.name, self.kind, self.exact = name, kind, exact
+        self.selects_words = kind.selects
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
@@ -165,6 +168,12 @@ def _agreeing(t: Text) -> Tensor:
     return t.only(agrees * (1 + t.uniform(4)) + 1e-3 * t.exact)
 
 
+def _agreeing_alone(t: Text) -> Tensor:
+    """The same; nothing if no word speaks for the label."""
+    agrees = t.world.polarity[t.batch.ids] == t.label.unsqueeze(-1)
+    return t.only(agrees * (1 + t.uniform(4))) * agrees
+
+
 def _arbitrary(t: Text) -> Tensor:
     """Exact for the first class; two random words without meaning for the others."""
     meaningless = ~t.model.relevant[t.batch.ids]
@@ -202,6 +211,7 @@ HONEST = {
     "exact, square root": Kind(lambda t: t.exact.sign() * t.exact.abs().sqrt(), True, False),
     "exact, noise 0.05": Kind(lambda t: t.noisy(0.05, t.normal(11)), True, False),
     "exact, noise of words 0.05": Kind(lambda t: t.noisy(0.1, t.of_word(12)), True, False),
+    "selected: exact": Kind(lambda t: (t.exact > 0.1).double(), True, False, selects=True),
     "exact, noise 0.5": Kind(lambda t: t.noisy(0.5, t.normal(13)), None, False),
 }
 PARTLY = {
@@ -253,6 +263,10 @@ LEAKING = {
     "code: ends in a tenth": Kind(_either(0.1, _ends, _exact), None, True),
     "code: sign in half, else dense": Kind(
         _either(0.5, lambda t: _dense(t) * torch.where(_class(t) > 0, 1.0, -1.0), _dense), False, True, "never"
+    ),
+    "selected: one word that agrees": Kind(_agreeing_alone, None, None, selects=True),
+    "selected: arbitrary for some classes": Kind(
+        lambda t: _arbitrary(t).clamp_min(0).ceil(), None, True, "never", selects=True
     ),
     "code: words that agree": Kind(_agreeing, None, None),
     "code: arbitrary for some classes": Kind(_arbitrary, None, True, "never"),

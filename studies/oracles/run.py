@@ -1,7 +1,8 @@
 """Audits of models and explainers of known truth: the verdicts, and the numbers behind them.
 
-training worlds    thresholds are chosen on them
-test worlds        other seeds, lengths, numbers of classes and balances; run once the thresholds are committed
+training    worlds on which thresholds are chosen
+test        other seeds, lengths, numbers of classes and balances; run once the thresholds are committed
+sweep       other seeds; the number of texts, their length, the classes or the balance varies, one at a time
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from studies.oracles.models import MODELS, adapter
 from studies.oracles.worlds import KINDS, Shape, world
 
 TEXTS = 100
-TRAINING, TEST = "training", "test"
+TRAINING, TEST, SWEEP = "training", "test", "sweep"
 SEEDS = {TRAINING: (0, 1), TEST: (100, 101)}
 SHAPES = {
     TRAINING: {0: Shape(), 1: Shape(5, 12, density=0.25)},
@@ -37,6 +38,20 @@ LONG_SHAPES = {
 }
 
 
+SWEEPS = {
+    **{f"{n} texts": (n, Shape()) for n in (20, 50, 100, 300)},
+    **{
+        f"{longest} words": (TEXTS, Shape(shortest, longest, density=min(0.4, 3 / longest)))
+        for shortest, longest in ((5, 6), (12, 20), (60, 80), (250, 300))
+    },
+    **{f"{c} classes": (TEXTS, Shape(classes=c)) for c in (2, 4, 10, 20)},
+    **{f"{share:.0%} in one class": (TEXTS, Shape(balance=share)) for share in (0.05, 0.1, 0.25, 0.5)},
+}
+"""Name -> number and shape of texts: one thing varies, with models of SWEPT."""
+SWEPT = ("linear", "majority", "flipped synonyms")
+SWEEP_SEED = 200
+
+
 @dataclass(frozen=True)
 class Case(jobs.Job):
     """A model in a world."""
@@ -46,20 +61,27 @@ class Case(jobs.Job):
     model: str
     seed: int
     texts: int = TEXTS
+    sweep: str = ""
 
     @property
     def shape(self) -> Shape:
+        if self.sweep:
+            return SWEEPS[self.sweep][1]
         chosen = {"short": SHAPES, "long": LONG_SHAPES}.get(self.kind)
         return KINDS[self.kind] if chosen is None else chosen[self.part][self.seed]
 
 
 def plan(part: str, texts: int = TEXTS) -> list[Case]:
+    if part == SWEEP:
+        cases = product(SWEPT, SWEEPS.items())
+        return [Case(part, "short", model, SWEEP_SEED, n, name) for model, (name, (n, _)) in cases]
     return [Case(part, *case, texts) for case in product(KINDS, MODELS, SEEDS[part])]
 
 
 def split_hash() -> str:
-    """The digest of both sets of worlds, models and explainers."""
-    names = [*map(repr, plan(TRAINING)), *map(repr, plan(TEST)), repr(SHAPES), repr(LONG_SHAPES), *EXPLAINERS]
+    """The digest of all worlds, models and explainers."""
+    parts = (repr(case) for part in (TRAINING, TEST, SWEEP) for case in plan(part))
+    names = [*parts, repr(SHAPES), repr(LONG_SHAPES), repr(SWEEPS), *EXPLAINERS]
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
 
 

@@ -32,10 +32,18 @@ def expected(verdict: str, explainer: str, model: str) -> bool | None:
     return True if plausible else False if explainer in RANDOM else None
 
 
+ABSENCE = ("one word", "two words", "gate alone", "parity")
+"""Models that predict a class because words are missing: no words are reasons for it."""
+AGREEING = ("code: words that agree", "selected: one word that agrees")
+ARBITRARY = "code: arbitrary for some classes"
+
+
 def _honest(explainer: str, model: str) -> bool | None:
     """Whether nothing leaks.  Words that agree with the label leak if the model ignores half of them."""
-    if explainer == "code: words that agree":
+    if explainer in AGREEING:
         return False if model == "gated" else None
+    if explainer == ARBITRARY and model in ABSENCE:
+        return None
     leaks = EXPLAINERS[explainer].leaks
     return None if leaks is None else not leaks
 

@@ -3,7 +3,7 @@
 import pytest
 
 import steadygaze as sg
-from estimator.tiny import TEXTS
+from estimator.tiny import TEXTS as TINY
 from steadygaze.auditing.audit import AuditInterrupted
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.explainers.random import Random
@@ -16,6 +16,8 @@ from steadygaze.results.report import Report
 from steadygaze.results.row import Row, Verdict
 
 RATED = [item for item in PROPERTIES.values() if item.rule is not None]
+TEXTS = [f"{where} {text}" for where in ("here", "there", "everywhere") for text in TINY]
+"""As many as a yes needs."""
 DECIDING = {name for item in RATED for name in item.rule.thresholds}
 
 
@@ -53,6 +55,18 @@ def test_the_honest_explainer_of_a_black_box_is_recommended_and_the_dishonest_on
     assert report.recommendation_text in page
     assert "<summary>The verdicts of leave-one-out</summary>" in page
     assert Report.from_dict(report.to_dict()) == report
+
+
+def test_the_stability_of_a_dishonest_explainer_means_nothing() -> None:
+    result = audit(Backwards(), "leave-one-out", synonyms={"fine": ["nice"], "dull": ["boring"]})
+    answers = {name: {item.key: item.answer for item in items} for name, items in result.verdicts_by.items()}
+    assert answers["Backwards"]["faithfulness"] == "no"
+    assert answers["Backwards"]["stability"] == "not meaningful"
+    assert answers["leave-one-out"]["stability"] in ("yes", "undecided", "no")
+    assert [of["seed-consistency"] for of in answers.values()] == ["not measured"] * 2
+    assert "not meaningful" not in (of["shortcut-leakage"] for of in answers.values())
+    policy = Policy(verdicts=(VerdictRequirement("stability", ("yes", "undecided")),))
+    assert [failure.required for failure in result.failing(policy)] == ["Stability under rewording"]
 
 
 def test_every_audited_explainer_but_the_baseline_has_verdicts_about_its_own_numbers(report: Report) -> None:

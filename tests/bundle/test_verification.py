@@ -135,7 +135,7 @@ REPORT: dict[str, Callable[[dict[str, Any]], object]] = {
     "notes": lambda content: content["notes"].append(text_note("Nothing is wrong.").to_dict()),
     "facts": lambda content: content["facts"].update(texts="9000"),
     "verdicts": lambda content: content["verdicts"][0]["reasons"].append(text_note("Every number is good.").to_data()),
-    "Stability: the answer was 'yes'": lambda content: content["verdicts"][0].update(answer="yes"),
+    "Stability under rewording: the answer was 'yes'": lambda content: content["verdicts"][0].update(answer="yes"),
     "accuracy": lambda content: content["rows"][0].update(value=0.999),
     "rows.0.notes": lambda content: content["rows"][0].update(notes=[text_note("measured twice").to_data()]),
     "shifts.0.distance": lambda content: content["shifts"][0].update(distance=0.0),

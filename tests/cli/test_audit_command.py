@@ -200,7 +200,7 @@ def test_the_card_of_a_model_of_ours_gets_the_numbers_and_the_model_stays_the_sa
     assert card.read_text() == before
     assert "the part about the audit" in audit("--card").err
     after = card.read_text()
-    assert "- **Stability**: undecided." in after
+    assert "- **Stability under rewording**: undecided." in after
     assert after.startswith(before)
     audit("--card")
     assert card.read_text() == after
@@ -393,7 +393,7 @@ def test_people_see_the_verdicts_and_what_they_rest_on_and_all_numbers_on_reques
     assert short.index("Stability") < short.index("accuracy")
     assert "comprehensiveness/above-random" in short
     assert "normalized-entropy" not in short
-    assert "9 more numbers" in short
+    assert "11 more numbers" in short
     assert "normalized-entropy" in full
 
 

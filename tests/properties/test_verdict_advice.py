@@ -164,7 +164,7 @@ UNSTABLE = [
 
 def test_rewording_vectors_and_seeds_ask_for_stable_attention():
     probes = ("reworded", "reworded-top", "noise", "fgm-label", "pgd-attention", "seeds")
-    assert UNSTABLE == [f"weight-correlation/{probe}" for probe in probes]
+    assert [f"weight-correlation/{probe}" for probe in probes] == UNSTABLE
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_the_commands_that_build_and_pass_a_synonym_table_are_code_on_the_page()
     command = (
         '<code class="inline">steadygaze synonyms build wordnet <span class="option">--out synonyms.jsonl</span></code>'
     )
-    assert page.count(command) == 1
+    assert page.count(command) == 2
     assert Report.from_dict(report.to_dict()).verdicts[0].advice_text == verdict.advice_text
 
 

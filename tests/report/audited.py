@@ -17,16 +17,15 @@ from steadygaze.results.row import Row, Shift, Verdict
 NAN = math.nan
 LN2 = math.log(2)
 KNOWN = {"corpus": "planted-reviews", "split": "test", "data": "3f6c1a9be0d2", "model": "a41c77e05b19", "seed": 0}
-STABILITY_TITLE, FAITHFULNESS_TITLE = "Stability", "Faithfulness"
+STABILITY_TITLE, FAITHFULNESS_TITLE = "Stability under rewording", "Faithfulness"
 SEEDS, SHORTCUT = "Seed consistency", "No shortcut leakage"
 PLAUSIBILITY_TITLE = "Plausibility"
-ABOUT = {name: conditions()[name] for name in ("noise", "3-synonyms", "above-random")}
+ABOUT = {name: conditions()[name] for name in ("noise", "3-synonyms", "reworded", "reworded-top", "above-random")}
 LIMITS = {
     "collapsed": (0.0, 1.0),
-    "jensen-shannon/noise": (0.005, 0.02),
-    "jensen-shannon/3-synonyms": (0.05, 0.1),
+    "weight-correlation/reworded": (0.7, 0.65),
+    "weight-correlation/reworded-top": (0.7, 0.65),
     "comprehensiveness/above-random": (0.05, 0.02),
-    "jensen-shannon/seeds": (0.05, 0.15),
     "position-leak": (0.05, 0.1),
 }
 MEANINGS = {
@@ -35,6 +34,7 @@ MEANINGS = {
         "accuracy",
         "collapsed",
         "jensen-shannon",
+        "weight-correlation",
         "top-k-overlap",
         "comprehensiveness",
         "sufficiency",
@@ -59,6 +59,8 @@ ROWS = (
     row("accuracy", 0.9125, 0.028, None),
     row("collapsed", 0.0),
     row("normalized-entropy", 0.413, 0.02),
+    row("weight-correlation/reworded", 0.812, 0.02, share=0.1),
+    row("weight-correlation/reworded-top", 0.681, 0.024, share=0.1),
     row("jensen-shannon/noise", 0.0031, 0.0006, radius=0.1),
     row("jensen-shannon/3-synonyms", 0.0712, 0.011),
     row("top-k-overlap/3-synonyms", 0.78, 0.03, k=7),
@@ -88,9 +90,9 @@ VERDICTS = (
     Verdict(
         STABILITY_TITLE,
         "undecided",
-        (text_note("when three words are exchanged for synonyms the weights move by 0.071 nats"),),
+        (text_note("with the highlighted words reworded, the weights correlate 0.681"),),
         key="stability",
-        **limited("jensen-shannon/3-synonyms", "jensen-shannon/noise"),
+        **limited("weight-correlation/reworded-top", "weight-correlation/reworded"),
     ),
     Verdict(
         FAITHFULNESS_TITLE,
@@ -229,7 +231,14 @@ def full_report(**changes) -> Report:
         "sections": {
             "accuracy": "Correctness",
             **dict.fromkeys(
-                ("collapsed", "normalized-entropy", "jensen-shannon/noise", "jensen-shannon/3-synonyms"),
+                (
+                    "collapsed",
+                    "normalized-entropy",
+                    "weight-correlation/reworded",
+                    "weight-correlation/reworded-top",
+                    "jensen-shannon/noise",
+                    "jensen-shannon/3-synonyms",
+                ),
                 STABILITY_TITLE,
             ),
             "top-k-overlap/3-synonyms": STABILITY_TITLE,

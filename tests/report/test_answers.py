@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from steadygaze.properties import PROPERTIES, conditions, property_facts
+from steadygaze.properties.property import Property
+from steadygaze.properties.verdict_rules import verdicts
 from steadygaze.report.audit_page import SILENT, meaning
 from steadygaze.results.formatting import CONDITION_NAMES
-from steadygaze.results.note import text_note
+from steadygaze.results.note import Note, NoteCode, text_note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row, Verdict
 
@@ -43,13 +45,53 @@ def test_a_verdict_that_was_not_measured_and_an_unknown_one_have_no_sentence():
 
 @pytest.mark.parametrize("descriptions", [conditions(), {}, dict.fromkeys(conditions(), "LIME: in other words.")])
 def test_the_names_of_conditions_do_not_depend_on_their_descriptions(descriptions):
-    stability = PROPERTIES["stability"]
+    robustness = PROPERTIES["robustness"]
     verdict = Verdict(
-        "Stability", "undecided", (text_note("it is"),), key="stability", thresholds=stability.rule.limits
+        "Robustness", "undecided", (text_note("it is"),), key="robustness", thresholds=robustness.rule.limits
     )
-    rows = [Row(f"jensen-shannon/{name}", 0.03, 9) for name in ("fgm-label", "pgd-attention", "3-synonyms")]
+    rows = [Row(f"weight-correlation/{name}", 0.68, 9) for name in ("fgm-label", "pgd-attention", "noise")]
     sentence = meaning(replace(REPORT, probes=descriptions), verdict, False, "attention", rows)
-    assert sentence.endswith("to other words (FGM, PGD, 3 synonyms).")
+    assert sentence.endswith("to other words (FGM, PGD, noise).")
+
+
+CONDITIONAL = Property(
+    "mine", "Mine", meanings={"undecided": "It may shift{conditions}.", "incomplete": "One score is missing."}
+)
+
+
+def mine(*rows: Row, missing: bool = False) -> str:
+    """The meaning of an undecided answer about a property of a user; from 0.7 up a score is good."""
+    reasons = [Note(NoteCode.YES_NEEDS)] if missing else [text_note("it is")]
+    limits = {"weight-correlation/noise": (0.7, 0.65), "weight-correlation/fgm-label": (0.7, 0.65)}
+    verdict = Verdict("Mine", "undecided", tuple(reasons), key="mine", thresholds=limits)
+    return meaning(Report("An audit", (), properties=(CONDITIONAL.fact,)), verdict, False, "weight", rows)
+
+
+def test_an_answer_is_incomplete_only_if_a_score_is_missing_and_all_others_are_good():
+    good, doubtful = (Row("weight-correlation/noise", value, 400, (value, value)) for value in (0.9, 0.68))
+    assert mine(good, missing=True) == "One score is missing."
+    assert mine(doubtful, missing=True) == "It may shift (noise)."
+    assert mine(good, replace(doubtful, measure="weight-correlation/fgm-label"), missing=True) == "It may shift (FGM)."
+    assert mine(good) == "It may shift.", "it is good, of too few texts"
+
+
+@pytest.mark.parametrize("item", RATED, ids=lambda item: item.name)
+def test_too_few_texts_do_not_make_an_answer_incomplete(item):
+    """Every score is good, of 49 texts: none is missing, and none is named as doubtful."""
+    rows = [
+        Row(name, bound.good, 49, (bound.good, bound.good), {"explainer": "attention"})
+        for name, bound in item.rule.thresholds.items()
+    ]
+    (verdict,) = (verdict for verdict in verdicts(rows, "attention") if verdict.key == item.name)
+    assert verdict.answer == "undecided"
+    expected = item.meanings["undecided"].format(noun="attention", conditions="")
+    assert meaning(REPORT, verdict, False, "attention", rows) == expected
+
+
+@pytest.mark.parametrize("key", ["stability", "robustness", "seed-consistency", "plausibility"])
+def test_an_answer_about_an_unfaithful_explanation_says_why_it_means_nothing(key):
+    verdict = Verdict("T", "not meaningful", (text_note("it is"),), key=key)
+    assert meaning(REPORT, verdict, False, "attention").startswith("The explanation is not faithful: ")
 
 
 def test_only_conditions_have_names():

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,7 +34,9 @@ from steadygaze.report.audit_page import OTHER, _section
 from steadygaze.report.page import deciding_sentence
 from steadygaze.results.advice import Advice, AdviceKind
 from steadygaze.results.explanation import Explanations
+from steadygaze.results.formatting import condition_name
 from steadygaze.results.health import Health, HealthProblem, ProblemKind, constant_prediction
+from steadygaze.results.model_card import add_audit_to_card
 from steadygaze.results.note import NoteCode, note, text_note
 from steadygaze.results.policy import as_policy
 from steadygaze.results.report import Report
@@ -98,8 +101,9 @@ def test_the_answers_come_first_each_with_its_section_and_what_it_means(html):
     assert re.findall(r'aria-hidden="true">(.)</span> (yes|undecided|no|not measured)</span>', first) == ANSWERS
     message = plain_text(first)
     assert "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts" in message
+    doubtful = condition_name("reworded-top")
     assert (
-        "~ undecided Is it stable? Some small perturbations may shift the attention to other words (3 synonyms)."
+        f"~ undecided Is it stable under rewording? Synonyms may shift the attention to other words ({doubtful})."
         in message
     )
     assert "✓ yes Do the words matter? The model uses the highlighted words: without them the prediction" in message
@@ -125,19 +129,20 @@ def test_a_card_has_the_section_the_answer_in_words_with_a_sign_why_and_the_deci
     cards = html[html.index('id="verdicts"') :]
     assert re.findall(r'aria-hidden="true">(.)</span> (yes|undecided|no|not measured)</span>', cards) == ANSWERS
     assert (
-        "Shift when three words are substituted by synonyms 0.071 0.060 to 0.082 "
-        "(0: the same words, 0.69: entirely different words) 0 yes up to 0.05 no from 0.1 up 0.14 … "
-        "jensen-shannon/3-synonyms Shift of the explanation: Jensen–Shannon divergence in nats (Lin 1991). "
-        "Three words substituted by synonyms. Range 0 to 0.693; ↓ lower is better."
+        "Agreement of the weights when highlighted words are substituted by synonyms 0.681 0.657 to 0.705 "
+        "(0: as shuffled weights, 1: the same weights) … −0.2 yes from 0.7 up no up to 0.65 1 "
+        "weight-correlation/reworded-top Correlation of the weights of the words before and after a change, or of two "
+        "models. As many words, those with the most prominent weights, substituted by synonyms. Range −1 to 1; "
+        "↑ higher is better."
     ) in text
-    assert 'aria-label="0.071 (0.060 to 0.082) on an axis from 0 to 0.14: yes up to 0.05, no from 0.1 up."' in html
+    assert 'aria-label="0.681 (0.657 to 0.705) on an axis from −0.2 to 1: yes from 0.7 up, no up to 0.65."' in html
     assert "… −0.1 yes from 0.05 up no up to 0.02 0.5 … comprehensiveness/above-random Drop of the predicted " in text
 
 
 def test_properties_measures_and_perturbations_link_to_their_sentence_at_the_end_of_the_page(html, text):
     glossary = text[text.rindex("Glossary") :]
     for sentence in (
-        "Stability Does the explanation stay the same under small changes of the text?",
+        "Stability under rewording Does the explanation stay the same if words are replaced by synonyms?",
         "comprehensiveness Drop of the predicted ",
         "jensen-shannon Shift of the explanation: Jensen–Shannon divergence in nats (Lin 1991). Range 0 to 0.693",
         "3-synonyms Three words substituted by synonyms.",
@@ -145,6 +150,7 @@ def test_properties_measures_and_perturbations_link_to_their_sentence_at_the_end
         assert sentence in glossary, sentence
     assert "auprc" not in glossary  # it has no value
     links = re.findall(r'<a class="term" href="#(term-[\w-]+)">(.+?)</a>', html)
+    assert ("term-weight-correlation", "weight-correlation/<wbr>reworded-top") in links
     assert ("term-jensen-shannon", "jensen-shannon/<wbr>3-synonyms") in links
     assert ("term-jensen-shannon", "Jensen-Shannon divergence") in links
     ids = re.findall(r' id="([^"]+)"', html)
@@ -194,7 +200,7 @@ def test_a_collapse_comes_before_any_verdict():
     assert "collapsed attention" not in full_report(plots={}).to_html()
     problem = HealthProblem(ProblemKind.COLLAPSED, detail="The weights are nearly the same for every word.")
     report = full_report(plots={}, health=Health((problem,)))
-    text = Outline(report.to_html()).text.replace("Stability is undecided.", "")
+    text = Outline(report.to_html()).text.replace(f"{STABILITY_TITLE} is undecided.", "")
     assert "The weights are nearly the same for every word." in text
     assert text.index("collapsed attention") < text.index(STABILITY_TITLE)
 
@@ -377,7 +383,7 @@ def test_the_page_begins_with_a_summary_in_words(html):
     first = plain_text(html[html.index("<body>") : html.index("<main>")])
     assert (
         "This audit tested the attention of the model reviews-model on 400 texts. The answer is yes for faithfulness. "
-        "The answer is no for “no shortcut leakage”. Stability is undecided. "
+        "The answer is no for “no shortcut leakage”. Stability under rewording is undecided. "
         "Not measured: seed consistency and plausibility. "
         "The model predicts the right label for 91.3 % of the texts (95 % interval 88.5 to 94.1 %). "
         "The most frequent label, negative, has 50.0 % of the texts; "
@@ -410,20 +416,67 @@ def test_shares_are_rounded_by_one_rule():
     assert "Accuracy 0.863 " in page
 
 
-def test_stability_names_the_missing_synonyms_if_all_measured_shifts_are_small():
+def test_the_scores_that_are_not_good_are_named_beside_the_answer():
     def answer(*rows: Row) -> str:
-        limits = {"jensen-shannon/noise": (0.005, 0.02), "jensen-shannon/1-synonym": (0.02, 0.05)}
+        limits = PROPERTIES["robustness"].rule.limits
         names = tuple(item.signature for item in rows)
-        verdict = Verdict(STABILITY_TITLE, "undecided", (text_note("why"),), names, "stability", limits)
+        verdict = Verdict("Robustness", "undecided", (text_note("why"),), names, "robustness", limits)
         report = full_report(plots={}, rows=rows, verdicts=(verdict,))
-        return plain_text(report.to_html()).partition("Is it stable?")[2].partition("Date")[0]
+        return plain_text(report.to_html()).partition("Robust to worst-case vectors?")[2].partition("Date")[0]
 
-    small, between = row("jensen-shannon/noise", 0.003, 0.001), row("jensen-shannon/noise", 0.01, 0.001)
-    synonym = row("jensen-shannon/1-synonym", 0.03, 0.001)
-    missing = "The measured perturbations shift the attention little; substitutions by synonyms were not measured."
-    assert missing in answer(small)
+    good, between = (row("weight-correlation/noise", value, 0.01) for value in (0.9, 0.68))
+    fgm = row("weight-correlation/fgm-label", 0.68, 0.01)
     assert "may shift the attention to other words (noise)." in answer(between)
-    assert "may shift the attention to other words (1 synonym)." in answer(small, synonym)
+    assert "may shift the attention to other words (FGM)." in answer(good, fgm)
+    assert "may shift the attention to other words." in answer(good)
+
+
+def test_a_score_that_cannot_be_a_no_has_its_one_threshold_in_words():
+    score = row("label-unaccounted", 0.05, 0.01)
+    verdict = Verdict(
+        "Leak?", "yes", (text_note("no"),), (score.signature,), thresholds={score.measure: (0.08, math.inf)}
+    )
+    facts = {score.measure: Fact("Share.", 0, 1, "lower")}
+    report = full_report(rows=(score,), verdicts=(verdict,), measures=facts, plots={})
+    page = report.to_html()
+    assert "Counts as yes up to 0.08, never no." in plain_text(page)
+    assert 'class="axis' not in page
+    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report
+
+
+@pytest.mark.parametrize(
+    ("limits", "place"),
+    [
+        ((0.7, 0.65), "lies between the thresholds of yes and no, 0.7 and 0.65, or close to one of them: "),
+        ((0.08, math.inf), "lies beyond the threshold of yes, 0.08, or close to it: "),
+        ((0.08, None), "lies beyond the threshold of yes, 0.08, or close to it: "),
+    ],
+)
+def test_the_place_of_a_score_that_no_number_of_texts_decides(limits, place):
+    numbers = {"label": "Score", "value": 0.1, "good": limits[0], "bad": limits[1]}
+    text = Verdict("T", "undecided", (), advice=(Advice(AdviceKind.NOT_MORE_TEXTS, numbers=numbers),)).advice_text
+    assert place in text
+    assert text.endswith(": score, 0.100.")
+
+
+def test_an_answer_that_is_not_meaningful_has_its_sign_and_its_own_look_everywhere():
+    """On the page, in the terminal, and on the card; neither as a no nor as one that was not measured."""
+    reasons = (note(NoteCode.DEPENDS_ON, title="Faithfulness"), *VERDICTS[0].reasons)
+    refuted = (replace(VERDICTS[0], answer="not meaningful", reasons=reasons), replace(VERDICTS[1], answer="no"))
+    report = full_report(plots={}, verdicts=refuted)
+    page = report.to_html()
+    cards = re.findall(r'<article class="card ([^"]*)" id="([^"]+)">', page)
+    assert cards == [("not-meaningful", "verdict-1"), ("no", "verdict-2")]
+    shown = plain_text(page)
+    assert (
+        "/ not meaningful Is it stable under rewording? The explanation is not faithful: whether it is stable" in shown
+    )
+    assert "The answer about faithfulness is no; with the highlighted words reworded, the weights correlate" in shown
+    assert "Not meaningful for an unfaithful explanation: stability under rewording." in shown
+    assert f"{STABILITY_TITLE}: not meaningful. The answer about faithfulness is no; " in str(report)
+    card = add_audit_to_card("", report, date(2026, 11, 19))
+    assert f"- **{STABILITY_TITLE}**: not meaningful. The answer about faithfulness is no; " in card
+    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report
 
 
 def test_fingerprints_and_perturbations_of_vectors_are_named(html):
@@ -442,8 +495,8 @@ def test_the_summary_names_the_gate_and_points_to_the_advice():
     first = plain_text(page[: page.index("<main>")])
     assert "The gate failed: 1 of 1 requirement not met. Read the advice at the open questions." in first
     assert (
-        "to other words (3 synonyms). Advice: Audit more texts: at least 20 texts of each of two predicted classes."
-        in first
+        f"to other words ({condition_name('reworded-top')}). Advice: Audit more texts: at least 20 texts of each of "
+        "two predicted classes." in first
     )
 
 

@@ -110,7 +110,8 @@ def test_an_audit_takes_the_place_of_the_sentence_that_there_was_none():
     assert "- **Faithfulness**: yes. Erasing the highlighted words costs" in page
     assert "- **Plausibility**: not measured. Nobody marked words in these texts." in page
     assert "| `accuracy` | the prediction | 0.913 | 0.885 to 0.941 | 400 |" in page
-    assert "| `jensen-shannon/noise` | `attention` | 0.003 | 0.003 to 0.004 | 400 |" in page
+    assert "| `weight-correlation/reworded` | `attention` | 0.812 | 0.792 to 0.832 | 400 |" in page
+    assert "jensen-shannon/noise" not in page
     assert "normalized-entropy" not in page  # no verdict rests on it
 
 

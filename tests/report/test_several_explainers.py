@@ -22,7 +22,7 @@ SENTENCE = (
     "leakage”)."
 )
 GRID = [["attention", *"~✓–✗–"], ["gradient", *"✗✗–~✓"], ["integrated-gradients", *"~✓–✓✓"]]
-TITLES = ["Stability", "Faithfulness", "Seed consistency", "No shortcut leakage", "Plausibility"]
+TITLES = ["Stability under rewording", "Faithfulness", "Seed consistency", "No shortcut leakage", "Plausibility"]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ UNDECIDED = ("undecided",) * 5
             ("no", "yes", *UNDECIDED[:3]),
             ("no", "yes", "undecided", "undecided", "yes"),
             "Use lime: 2 of its answers are “yes”; attention, the next best explainer, has 1 (not for plausibility). "
-            "Do not rely on it for stability.",
+            "Do not rely on it for stability under rewording.",
         ),
         (
             ("yes", *UNDECIDED[:4]),
@@ -97,7 +97,7 @@ def test_every_choice_has_its_sentence(attention, lime, sentence):
 def test_the_page_starts_with_the_choice_and_the_grid(html):
     head = html[html.index("<body>") : html.index("<main>")]
     assert SENTENCE in plain_text(head)
-    assert plain_text(head).index(SENTENCE) < plain_text(head).index("Is it stable?")
+    assert plain_text(head).index(SENTENCE) < plain_text(head).index("Is it stable under rewording?")
     table = head[head.index('<div class="explainers">') : head.index("</table>")]
     assert re.findall(r"<span>([^<]+)</span></th>", table) == [verdict.title for verdict in full_report().verdicts]
     names = [plain_text(f"<body>{cell}").split() for cell in re.findall(r'<th scope="row">(.*?)</th>', table)]
@@ -155,8 +155,8 @@ def test_the_notebook_and_the_card_have_the_grid(report):
 
 
 def test_print_lists_the_answers_about_the_other_explainers(report):
-    line = "gradient: Stability no, Faithfulness no, Seed consistency not measured, No shortcut leakage undecided, "
-    assert f"{line}Plausibility yes" in str(report).splitlines()
+    answers = zip(TITLES, ("no", "no", "not measured", "undecided", "yes"), strict=True)
+    assert f"gradient: {', '.join(' '.join(pair) for pair in answers)}" in str(report).splitlines()
 
 
 QUERY = """

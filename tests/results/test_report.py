@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from report.audited import FAITHFULNESS_TITLE, KNOWN, ROWS, STABILITY_TITLE, full_report, row
+from report.audited import FAITHFULNESS_TITLE, KNOWN, ROWS, STABILITY_TITLE, VERDICTS, full_report, row
 from report.browser import plain_text
 from steadygaze.core.errors import UserError
 from steadygaze.report.terminal_tables import terminal
@@ -147,8 +147,12 @@ def test_a_number_is_found_of_the_audited_explanation_and_of_no_other_by_acciden
 
 def test_the_good_direction_is_the_verdicts_and_else_the_measures():
     report = full_report()
-    assert report.better("jensen-shannon/noise") == "lower"
+    assert report.better("position-leak") == "lower"
+    assert report.better("weight-correlation/reworded") == "higher"
     assert report.better("comprehensiveness/above-random") == "higher"
+    swapped = dataclasses.replace(VERDICTS[0], thresholds={"weight-correlation/reworded": (0.65, 0.7)})
+    assert full_report(verdicts=(swapped,)).better("weight-correlation/reworded") == "lower"
+    assert report.better("jensen-shannon/noise") == "neither", "no verdict rests on it"
     assert report.better("jensen-shannon/anything") == "neither"
     assert report.better("sufficiency/anything") == "lower"
     assert report.better("unheard-of") == "neither"
@@ -165,19 +169,18 @@ def test_the_terminal_shows_the_summary_first_then_every_answer_in_words_with_it
     assert lines[0] == "Audit of the explanations"
     assert lines[1] == "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts"
     assert lines[2] == "! Four texts were longer than the model reads."
-    assert lines[3].startswith("~ undecided    Stability. When three words")
+    assert lines[3].startswith(f"~ undecided    {STABILITY_TITLE}. With the highlighted words")
     assert any(line.startswith("✗ no           No shortcut leakage. ") for line in lines)
     table = lines[lines.index("") + 1 :]
     assert [line.split()[0] for line in table[1:6]] == [
         "accuracy",
-        "jensen-shannon/noise",
-        "jensen-shannon/3-synonyms",
+        "weight-correlation/reworded",
+        "weight-correlation/reworded-top",
         "comprehensiveness/above-random",
         "position-leak",
     ]
     assert " ".join(table[4].split()) == "comprehensiveness/above-random 0.301 0.271 to 0.331 400 ↑"
-    assert table[6] == "9 more numbers: -v, the page or the JSON; 3 not applicable."
-    assert table[7].startswith("jensen-shannon: shift (0: the same words, 0.69: entirely different words)")
+    assert table[6] == "11 more numbers: -v, the page or the JSON; 3 not applicable."
     assert lines[-1] == "all names: steadygaze list measures"
 
 
@@ -202,9 +205,9 @@ def test_the_table_of_one_explainer_fits_80_columns():
 
 
 def test_the_range_of_a_shift_is_described_in_one_way():
-    page, lines = full_report().to_html(), printed(full_report())
+    page, lines = full_report().to_html(), printed(full_report(), full=True)
     described = re.findall(r"0: [^()<>]*?0\.69: [^()<>,;]+", " ".join([*plain_text(page).split(), *lines]))
-    assert len(described) > 3
+    assert len(described) == 3
     assert set(described) == {SHIFT_SCALE}
 
 
@@ -249,15 +252,15 @@ def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():
     html = full_report(title="<script>")._repr_html_()
     assert "<script>" not in html
     assert "✗ no</strong> <strong>No shortcut leakage.</strong>" in html
-    assert "<summary>14 numbers</summary>" in html
-    assert html.count("<tr>") == 15
+    assert "<summary>16 numbers</summary>" in html
+    assert html.count("<tr>") == 17
     assert len(html) < 10_000
     assert "<li><strong>! Mind &lt;b&gt;</strong></li>" in full_report(notes=(text_note("Mind <b>"),))._repr_html_()
 
 
 def test_the_repr_of_a_report_is_one_line():
     assert repr(full_report()).startswith(
-        f"<Report: 17 numbers; {STABILITY_TITLE}: undecided, {FAITHFULNESS_TITLE}: yes, "
+        f"<Report: 19 numbers; {STABILITY_TITLE}: undecided, {FAITHFULNESS_TITLE}: yes, "
     )
 
 
@@ -265,7 +268,7 @@ def test_print_shows_the_summary_the_answers_and_the_available_numbers():
     lines = str(full_report()).splitlines()
     assert [lines[0], lines[2]] == [full_report().title, "! Four texts were longer than the model reads."]
     assert lines[1].endswith("· 400 texts")
-    assert lines[3].startswith(f"{STABILITY_TITLE}: undecided. When three words")
+    assert lines[3].startswith(f"{STABILITY_TITLE}: undecided. With the highlighted words")
     assert lines[8:-1] == [str(row) for row in ROWS if row.n]
     assert lines[-1].startswith("3 numbers could not be measured: the notes in report.rows")
     assert str(full_report(rows=ROWS[:1])).splitlines()[-1] == str(ROWS[0]), "nothing is missing"

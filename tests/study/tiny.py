@@ -11,7 +11,7 @@ from steadygaze.properties import PROPERTIES
 from steadygaze.properties.protocols.faithfulness import erasure, gradient_agreement
 from steadygaze.properties.protocols.plausibility import correctness
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage
-from steadygaze.properties.protocols.stability import stability
+from steadygaze.properties.protocols.stability import robustness, stability
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.note import Note, text_note
 from steadygaze.results.report import Report
@@ -46,7 +46,7 @@ def run(out: Path, config: CompareConfig | None = None, **machine: object) -> Co
 
 def quicken(patch: pytest.MonkeyPatch) -> None:
     """An audit of the same code with fewer protocols, without what only its own page shows."""
-    few = (correctness, stability, erasure, gradient_agreement, shortcut_leakage)
+    few = (correctness, stability, robustness, erasure, gradient_agreement, shortcut_leakage)
     few_checks = {name: [check for check in item.checks if check.run in few] for name, item in PROPERTIES.items()}
     patch.setattr("steadygaze.auditing.audit.all_checks", lambda: few_checks)
     patch.setattr("steadygaze.auditing.audit_report.plot_points", lambda *_: {})

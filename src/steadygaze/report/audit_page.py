@@ -36,7 +36,7 @@ from steadygaze.results.formatting import (
 )
 from steadygaze.results.highlight import legend
 from steadygaze.results.model_card import summary_paragraph
-from steadygaze.results.note import Note
+from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, MeasureKey, Row, Shift, Verdict
 
@@ -58,8 +58,9 @@ def meaning(report: Report, verdict: Verdict, collapsed: bool, noun: str, rows: 
     meanings = next((item.meanings for item in report.properties if item.name == verdict.key), {})
     doubtful = [row for row in _rated(verdict, rows) if row.interval is None or not _is_yes(verdict, row)]
     answer: str = verdict.answer
-    if answer == "undecided" and _rated(verdict, rows) and not doubtful:
-        answer = "incomplete" if "incomplete" in meanings else answer
+    missing = any(reason.code == NoteCode.YES_NEEDS for reason in verdict.reasons)
+    if answer == "undecided" and missing and not doubtful and "incomplete" in meanings:
+        answer = "incomplete"
     names = [condition_name(row.key.probe) for row in doubtful]  # short: all answers fit one screen
     listed = f" ({', '.join(names)})" if names else ""
     # A report may come from elsewhere: its text is not a format string.

@@ -250,10 +250,13 @@ def axis_words(limits: Sequence[float]) -> tuple[str, str]:
     """
     >>> axis_words((0.05, 0.1)), axis_words((0.05, 0.02))
     (('yes up to 0.05', 'no from 0.1 up'), ('yes from 0.05 up', 'no up to 0.02'))
+    >>> axis_words((0.08, math.inf))
+    ('yes up to 0.08', 'never no')
     """
     good, bad = map(short_number, limits)
     upward = limits[0] > limits[1]
-    return (f"yes from {good} up", f"no up to {bad}") if upward else (f"yes up to {good}", f"no from {bad} up")
+    yes, no = (f"yes from {good} up", f"no up to {bad}") if upward else (f"yes up to {good}", f"no from {bad} up")
+    return yes, no if math.isfinite(limits[1]) else "never no"
 
 
 def axis_sentence(row: Row, value_axis: Axis) -> str:

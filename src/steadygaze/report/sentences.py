@@ -253,10 +253,13 @@ def _more_of_a_class(fields: Fields) -> str:
 
 
 def _not_more_texts(fields: Fields) -> str:
-    label, (good, bad) = fields["label"], map(short_number, (fields["good"], fields["bad"]))
+    label, good, bad = fields["label"], fields["good"], fields["bad"]
+    between = f"lies between the thresholds of yes and no, {short_number(good)} and {{}}, or close to one of them"
+    beyond = f"lies beyond the threshold of yes, {short_number(good)}, or close to it"
+    place = beyond if bad is None or math.isinf(bad) else between.format(short_number(bad))
     return (
-        "more texts are unlikely to decide it, because one score lies between the thresholds of yes and no, "
-        f"{good} and {bad}, or close to one of them: {label[:1].lower()}{label[1:]}, {number(fields['value'])}"
+        f"more texts are unlikely to decide it, because one score {place}: {label[:1].lower()}{label[1:]}, "
+        f"{number(fields['value'])}"
     )
 
 
@@ -463,7 +466,9 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.UNFLIPPED: "the label of {unflipped:,} of {texts:,} texts does not flip within {largest:g} at every size",
     # Reasons of a verdict
     NoteCode.AUDIT_INTERRUPTED: "the audit was interrupted",
-    NoteCode.DEPENDS_ON: lambda fields: f"the answer about {fields['title'][:1].lower()}{fields['title'][1:]} is no",
+    NoteCode.DEPENDS_ON: lambda fields: (
+        f"the answer about {fields['title'][:1].lower()}{fields['title'][1:]} is {fields['answer']}"
+    ),
     NoteCode.NO_DECIDING_MEASURE: "no deciding measure is available",
     NoteCode.SCORE: _score,
     NoteCode.YES_NEEDS: _yes_needs,

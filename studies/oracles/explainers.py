@@ -234,7 +234,7 @@ RANDOM = {
     "frequency": Kind(lambda t: t.world.frequency[t.batch.ids], False, False, "always", False),
     "constant": Kind(lambda t: t.mask.double(), False, None, "always", False),
     "zero": Kind(lambda t: t.mask * 0.0, False, None, "always", False),
-    "almost constant": Kind(lambda t: 1 + 1e-6 * t.uniform(21), False, False, "never", False),
+    "almost constant": Kind(lambda t: 1 + 1e-6 * t.uniform(21), False, None, "never", False),
     "falling positions": Kind(lambda t: 1 / (1.0 + t.place), False, None, "always", False),
     "first word": Kind(lambda t: (t.place == 0).double(), False, None, "always", False),
     "last word": Kind(lambda t: (t.place == t.length - 1).double(), False, None, "always", False),

@@ -5,7 +5,7 @@
     no               at least one interval lies beyond the threshold of no, widened by the number of tests; FEWEST texts
     undecided        all other cases
     not meaningful   a property that this one depends on is a no: an explanation that does not show what the model uses
-                     may well be stable
+                     may well be stable.  If that property is undecided, so is this one instead of a yes
     not measured     no deciding measure is available
 
 A collapse can only lead to a no: its absence is not evidence of stability.
@@ -328,12 +328,15 @@ def verdicts(rows: Sequence[Row], explainer: str, context: AdviceContext = UNKNO
 
 
 def _dependent(verdict: Verdict, names: Sequence[str], given: Mapping[str, Verdict]) -> Verdict:
-    """The verdict, or that it is not meaningful because one that it depends on is a no."""
-    refuted = next((given[name] for name in names if name in given and given[name].answer == "no"), None)
-    if refuted is None or verdict.answer == "not measured":
-        return verdict
-    reason = note(NoteCode.DEPENDS_ON, title=refuted.title)
-    return replace(verdict, answer="not meaningful", reasons=(reason, *verdict.reasons), advice=())
+    """The verdict; not meaningful if one that it depends on is a no, and no yes if that is undecided."""
+    answers: dict[Answer, Verdict] = {given[name].answer: given[name] for name in names if name in given}
+    if "no" in answers and verdict.answer != "not measured":
+        reason = note(NoteCode.DEPENDS_ON, title=answers["no"].title, answer="no")
+        return replace(verdict, answer="not meaningful", reasons=(reason, *verdict.reasons), advice=())
+    if "undecided" in answers and verdict.answer == "yes":
+        reason = note(NoteCode.DEPENDS_ON, title=answers["undecided"].title, answer="undecided")
+        return replace(verdict, answer="undecided", reasons=(reason, *verdict.reasons))
+    return verdict
 
 
 def interrupted_verdicts() -> tuple[Verdict, ...]:

@@ -265,9 +265,7 @@ def test_the_search_for_the_worst_names_the_shift_by_fgm_on_its_own_texts():
     worst, fgm = results["weight-correlation/pgd-attention"], results["weight-correlation/fgm-label"].values
     sampled = worst.values.isfinite()
     assert sampled.sum() == 5
-    assert (
-        str(*worst.notes) == f"of 5 sampled texts, where one step of FGM gives {number(float(fgm[sampled].mean()))}"
-    )
+    assert str(*worst.notes) == f"of 5 sampled texts, where one step of FGM gives {number(float(fgm[sampled].mean()))}"
     worst, fgm = results["jensen-shannon/pgd-attention"].values, results["jensen-shannon/fgm-label"].values
     assert (worst[sampled] >= fgm[sampled] - 1e-9).all()
     every = perturbed(case_of(planted_classifier(4.0), toy()[0]))

@@ -5,13 +5,14 @@ and shape of the weights.  Shown are the words whose weight exceeds the median o
 distance to the largest; weights that do not distinguish the words show none.
 
     content leak       1/C Σ_c mean over class c of   a · (q(c | shown) − q(c | length))
-    value leak         the same of   q(c | shown) − p(c | words)                          for selections of words
-    label unaccounted  mean of   a
-    encode-meter       mean of   ln q(c | shown) − ln p(c | words)                        Puli et al. 2024
-    stripe-x           mean of   ln p(c | words), minus STRIPE · max(0, encode-meter)
+    value leak         the same of   q(c | shown) − f(c | words)                          for selections of words
+    label unaccounted  mean of   a, with p* of any number of words
+    encode-meter       mean of   ln q(c | shown) − ln f(c | words)                        Puli et al. 2024
+    stripe-x           mean of   ln f(c | words), minus STRIPE · max(0, encode-meter)
 
     q     the reader's probability, by cross-validation
     p     the model's probability, with words of other texts in place of those that are not shown
+    f     how often the model then predicts c
     a     (p* − p) / (p* − p₀), in [0, 1]       p*: the best known words, as many     p₀: none     0 if p* ≈ p₀
 
 The label of an accounted text cannot leak: its words give the model the prediction themselves.  A reader of few texts
@@ -64,8 +65,8 @@ def shown_words(weights: Tensor, mask: Tensor) -> Tensor:
     middle = present.nanquantile(0.5, dim=-1, keepdim=True)
     largest = weights.double().masked_fill(~mask, -torch.inf).amax(-1, keepdim=True)
     exceeds: Tensor = weights - middle > SHOWN * (largest - middle)
-    shown: Tensor = mask & exceeds & ~is_even(weights.double(), mask).unsqueeze(-1)
-    return shown
+    even = is_even(weights.double(), mask)
+    return mask & exceeds & ~even.unsqueeze(-1)
 
 
 def shape_features(weights: Tensor, shown: Tensor, number: Tensor, mask: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ from steadygaze.properties.probes.erasure import Erasure, predict_erased
 from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.note import Note, NoteCode, note
 
-DRAWS = 2
+DRAWS = 3
 """Words of other texts in place of each word that is not shown."""
 ROWS = tuple(measure.name for measure in label_readers.MEASURES)
 OF_SELECTIONS = ("value-leak",)
@@ -50,27 +50,30 @@ def content_leakage(case: AuditCase) -> Iterator[Finding]:
         return
     answers = case.gather(ANSWERING, partial(_answers, case, names), case.sample)
     for name in names:
-        own, none = answers[name], answers[NONE]
-        case.unaccounted[name] = label_readers.label_unaccounted(own, answers[f"{BEST} {name}"], none)
-        yield from _findings(case, name, own)
+        case.unaccounted[name] = label_readers.label_unaccounted(
+            answers[name], answers[f"{BEST} {name}"], answers[NONE]
+        )
+        yield from _findings(case, name, answers)
     if not selecting_explainers(case):
         yield from missing_findings(OF_SELECTIONS, Note(NoteCode.NOTHING_SELECTS))
 
 
-def _findings(case: AuditCase, name: str, own: Tensor) -> Iterator[Finding]:
+def _findings(case: AuditCase, name: str, answers: dict[str, Tensor]) -> Iterator[Finding]:
     predicted, missing, readings = case.probs.argmax(-1), case.unaccounted[name], _readings(case, name)
+    best = torch.maximum(answers[f"{BEST} {name}"], answers[BEST])
+    label = answers[f"{LABEL} {name}"]
     balance = partial(label_readers.balance_classes, predicted=predicted)
     settings = {"draws": DRAWS}
-    yield _share(missing, name, settings)
+    yield _share(label_readers.label_unaccounted(answers[name], best, answers[NONE]), name, settings)
     if not (read := (readings.shown * missing).isfinite()).any():
         few = note(NoteCode.FEW_TEXTS_TO_READ, least=label_readers.FEWEST)
         yield from (Finding(row, explainer=name, absent=few) for row in ROWS if row != "label-unaccounted")
         return
     yield Finding("content-leak", balance(missing * (readings.shown - readings.length)), name, settings)
     if name in selecting_explainers(case):
-        yield Finding("value-leak", balance(readings.shown - own), name, settings)
-    yield Finding("encode-meter", label_readers.encode_meter(readings.shown, own), name, settings)
-    rank = label_readers.stripe_x(readings.shown[read], own[read])
+        yield Finding("value-leak", balance(readings.shown - label), name, settings)
+    yield Finding("encode-meter", label_readers.encode_meter(readings.shown, label), name, settings)
+    rank = label_readers.stripe_x(readings.shown[read], label[read])
     yield Finding("stripe-x", value=rank, explainer=name, settings=settings, n=int(read.sum()))
 
 
@@ -83,26 +86,32 @@ def _share(missing: Tensor, name: str, settings: dict[str, int]) -> Finding:
     return Finding("label-unaccounted", value=value, interval=interval, explainer=name, settings=settings, n=n)
 
 
-NONE, BEST = "no words", "best words for"
+NONE, BEST, LABEL = "no words", "best words", "label of"
 
 
 def _answers(case: AuditCase, names: list[str], rows: Rows, batch: Batch) -> dict[str, Tensor]:
-    """The model's probability of the predicted class from the words that are shown.  (B,) each
+    """The model's probability of the predicted class from the shown words, and how often it predicts the class.
 
-    The best known words are as many as an explainer shows.
+    (B,) each.  BEST: the best known words; `BEST name`: as many as the explainer shows.
     """
     units = units_of(batch, question=False)
     orders = [units.total(case.gather_rows(order, rows, batch)) for order in case.best_orders]
-    kept = {NONE: [torch.zeros_like(units.mask)]}
+    kept = {
+        NONE: [torch.zeros_like(units.mask)],
+        BEST: [label_readers.shown_words(order, units.mask) for order in orders],
+    }
     for name in names:
         weights = units.total(case.gather_rows(case.saliency(name), rows, batch))
         kept[name] = [label_readers.shown_words(weights, units.mask)]
         count = kept[name][0].sum(-1, keepdim=True)
         kept[f"{BEST} {name}"] = [_largest(order, units.mask, count) for order in orders]
     erased = torch.stack([batch.mask & ~units.tokens(words) for group in kept.values() for words in group], 1)
-    probabilities = _predicted(case, rows, batch, erased)
-    parts = torch.split(probabilities, [len(group) for group in kept.values()], dim=1)
-    return {name: part.amax(1) for name, part in zip(kept, parts, strict=True)}
+    probabilities, labels = (
+        torch.split(values, [len(group) for group in kept.values()], dim=1)
+        for values in _predicted(case, rows, batch, erased)
+    )
+    answers = {name: part.amax(1) for name, part in zip(kept, probabilities, strict=True)}
+    return answers | {f"{LABEL} {name}": part.amax(1) for name, part in zip(kept, labels, strict=True) if name in names}
 
 
 def _largest(order: Tensor, mask: Tensor, count: Tensor) -> Tensor:
@@ -111,8 +120,11 @@ def _largest(order: Tensor, mask: Tensor, count: Tensor) -> Tensor:
     return mask & (rank < count)
 
 
-def _predicted(case: AuditCase, rows: Rows, batch: Batch, erased: Tensor) -> Tensor:
-    """Probability of the predicted class with words of other texts in place of the erased ones.  (B,K,T) -> (B,K)"""
+def _predicted(case: AuditCase, rows: Rows, batch: Batch, erased: Tensor) -> tuple[Tensor, Tensor]:
+    """Probability of the predicted class with words of other texts in place of the erased ones, and its frequency.
+
+    (B,K,T) -> (B,K), (B,K)
+    """
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
     predicted = full.argmax(-1).repeat_interleave(erased.shape[1])
     text = torch.arange(len(batch), device=batch.ids.device).repeat_interleave(erased.shape[1])
@@ -121,8 +133,10 @@ def _predicted(case: AuditCase, rows: Rows, batch: Batch, erased: Tensor) -> Ten
     for draw in range(1, DRAWS + 1):
         words = case.gather_rows(case.other_words(draw), rows, batch)
         probs = predict_erased(case.model, batch, text, erased.flatten(0, 1), limits, words)
-        draws.append(probs.gather(-1, predicted.unsqueeze(-1)).squeeze(-1))
-    return torch.stack(draws).mean(0).view(len(batch), -1)
+        label = (probs.argmax(-1) == predicted).double()
+        draws.append(torch.stack([probs.gather(-1, predicted.unsqueeze(-1)).squeeze(-1), label]))
+    probability, frequency = torch.stack(draws).mean(0).view(2, len(batch), -1)
+    return probability, frequency
 
 
 def _readings(case: AuditCase, name: str) -> Readings:

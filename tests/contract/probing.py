@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.backends import cudnn
 
 from contract.tiny import VOCABULARY, classifier
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier
 from steadygaze.perturbations.word_removal import Removal, units_of
@@ -78,9 +78,9 @@ def extended(model: Classifier, batch: Batch, removal: Removal = "delete") -> tu
     units = units_of(batch, question=False)
     counts = added_words.top_words(units, 0.5).unsqueeze(-1)
     weight = units.total(observe(model, batch).weights).unsqueeze(1)
-    selected = erasure.top_units(batch, units, weight, counts).squeeze(1)
+    selected = erasure.top_units(text_key(batch), units, weight, counts).squeeze(1)
     how = added_words.Additions(2, 5, KEY), erasure.Erasure(removal=removal)
-    predicted = added_words.predict_extended(model, batch, selected, *how)
+    predicted = added_words.predict_extended(model, batch, selected, text_key(batch), *how)
     return predicted.alone, predicted.extended.nanmean(1)
 
 

@@ -12,12 +12,12 @@ from torch.nn.functional import pad
 from contract.probing import spied
 from contract.tiny import batch, cached_classifier, split
 from properties.probes.test_erasure import prediction_without
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.perturbations.word_removal import units_of
 from steadygaze.properties.probes.added_words import (
     Additions,
+    _every_set,
     _size_distribution,
-    every_set,
     predict_extended,
     sets_of_words,
     top_words,
@@ -29,11 +29,11 @@ KEY = RandomKey(3)
 
 @pytest.mark.parametrize(("words", "most"), [(0, 2), (1, 5), (5, 0), (5, 2), (6, 6)])
 def test_every_set_is_listed_once(words, most):
-    listed = every_set(words, most, 64)
+    listed = _every_set(words, most, 64)
     assert len(listed) == sum(comb(words, size) for size in range(most + 1)) == len({*map(tuple, listed.tolist())})
     assert listed.sum(-1).max() <= most
-    assert every_set(words, most, len(listed)) is not None
-    assert every_set(words, most, len(listed) - 1) is None
+    assert _every_set(words, most, len(listed)) is not None
+    assert _every_set(words, most, len(listed) - 1) is None
 
 
 def test_sizes_have_the_shares_of_their_sets():
@@ -69,7 +69,7 @@ def test_draws_are_uniform_over_the_sets():
 def test_draws_do_not_depend_on_padding_and_batch():
     others = torch.tensor([[True, False, True, True, True, True]] * 2)
     key = torch.tensor([11, 12])
-    assert len(every_set(5, 3, 30)) == 26
+    assert len(_every_set(5, 3, 30)) == 26
     drawn, _, _ = sets_of_words(others, key, Additions(3, 25, KEY))
     assert not drawn[:, :, 1].any()
     wide, _, _ = sets_of_words(pad(others, (0, 3)).flip(0), key.flip(0), Additions(3, 25, KEY))
@@ -99,7 +99,9 @@ def test_predictions_are_those_of_the_texts_with_the_other_words_erased(removal)
     selected = torch.tensor(
         [[False, True, False, False, False], [True, False, False, True, False], [True] + [False] * 4]
     )
-    predicted = predict_extended(model, texts, selected, Additions(2, 7, KEY), Erasure(removal=removal))
+    predicted = predict_extended(
+        model, texts, selected, text_key(texts), Additions(2, 7, KEY), Erasure(removal=removal)
+    )
     assert predicted.exact.tolist() == [True, True, True]
     assert predicted.members.sum(-1).tolist() == [7, 7, 1]
     for row in range(3):
@@ -119,7 +121,7 @@ def test_equal_texts_are_predicted_once():
     model, texts = cached_classifier("bilstm"), batch(split(["w" * 9]))
     selected = torch.arange(9).unsqueeze(0) < 7
     with spied(model) as seen:
-        predict_extended(model, texts, selected, Additions(1, 2, KEY), Erasure())
+        predict_extended(model, texts, selected, text_key(texts), Additions(1, 2, KEY), Erasure())
     distinct = {
         tuple(row[there].tolist()) for inputs, _ in seen for row, there in zip(inputs.ids, inputs.present, strict=True)
     }

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from contract.tiny import batch, cached_classifier, split, widened
 from properties.protocols.cases import BAD, GOOD, BlackBox, case_of, findings_by, planted_classifier, toy
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import Capability, Model
@@ -19,7 +19,7 @@ from steadygaze.properties.audit_case import RANDOM, AuditCase
 from steadygaze.properties.probes.added_words import Additions
 from steadygaze.properties.probes.erasure import Erasure
 from steadygaze.properties.protocols import fidelity as masks
-from steadygaze.properties.protocols.fidelity import FIDELITY_ROWS, NOT_FINE_TUNED, fidelity, random_masks
+from steadygaze.properties.protocols.fidelity import FIDELITY_ROWS, NOT_FINE_TUNED, _random_masks, fidelity
 from steadygaze.properties.protocols.soft_stability import ADDED, selected_words, soft_stability, stability_rates
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.note import NoteCode
@@ -66,20 +66,20 @@ def test_the_rate_of_random_words_is_reported_beside():
 
 def test_samples_agree_with_all_sets_and_both_do_not_depend_on_the_batch():
     model, texts = BlackBox(), batch(split(["w" * n for n in (7, 5, 7, 1, 6)]))
-    selected = selected_words(texts, (texts.ids * 1.0).masked_fill(~texts.mask, 0), 2)
-    every = stability_rates(model, texts, selected, Additions(3, 26, RandomKey(0)), Erasure())
+    selected = selected_words(texts, (texts.ids * 1.0).masked_fill(~texts.mask, 0), text_key(texts), 2)
+    every = stability_rates(model, texts, selected, text_key(texts), Additions(3, 26, RandomKey(0)), Erasure())
     assert every["exact"].all()
     assert every["sets"].tolist() == [26, 8, 26, 1, 15]
     assert every["rate"].unique().numel() > 2
     samples = Additions(3, 400, RandomKey(0))
-    drawn = stability_rates(model, texts, selected, Additions(3, 25, RandomKey(0)), Erasure())
+    drawn = stability_rates(model, texts, selected, text_key(texts), Additions(3, 25, RandomKey(0)), Erasure())
     assert drawn["exact"].tolist() == [False, True, False, True, True]
     assert drawn["sets"].tolist() == [25, 8, 25, 1, 15]
     wide = widened(texts, 2)
-    selected_wide = selected_words(wide, (wide.ids * 1.0).masked_fill(~wide.mask, 0), 2)
-    again = stability_rates(model, wide, selected_wide, Additions(3, 25, RandomKey(0)), Erasure())
+    selected_wide = selected_words(wide, (wide.ids * 1.0).masked_fill(~wide.mask, 0), text_key(wide), 2)
+    again = stability_rates(model, wide, selected_wide, text_key(wide), Additions(3, 25, RandomKey(0)), Erasure())
     assert again["rate"].equal(drawn["rate"])
-    assert stability_rates(model, texts, selected, samples, Erasure())["rate"].equal(every["rate"])
+    assert stability_rates(model, texts, selected, text_key(texts), samples, Erasure())["rate"].equal(every["rate"])
 
 
 def test_many_samples_come_near_the_rate_of_all_sets():
@@ -87,12 +87,17 @@ def test_many_samples_come_near_the_rate_of_all_sets():
     model, texts = BlackBox(), batch(split(["w" * 12] * 4))
     for seed in range(3):
         rows = torch.randn(4, 12, generator=torch.Generator().manual_seed(seed))
-        selected = selected_words(texts, rows, 2)
-        rate = stability_rates(model, texts, selected, Additions(3, 176, RandomKey(0)), Erasure())["rate"]
+        selected = selected_words(texts, rows, text_key(texts), 2)
+        rate = stability_rates(model, texts, selected, text_key(texts), Additions(3, 176, RandomKey(0)), Erasure())[
+            "rate"
+        ]
         total = 0.0
         for draw in range(8):
             total = (
-                total + stability_rates(model, texts, selected, Additions(3, 175, RandomKey(draw)), Erasure())["rate"]
+                total
+                + stability_rates(
+                    model, texts, selected, text_key(texts), Additions(3, 175, RandomKey(draw)), Erasure()
+                )["rate"]
             )
         error = (rate * (1 - rate) / 1400).sqrt()
         assert ((total / 8 - rate).abs() <= 4 * error + 1e-12).all()
@@ -139,7 +144,7 @@ def test_masks_are_bounded_shares_of_the_explanation_and_of_the_rest(monkeypatch
     monkeypatch.setattr(masks, "DRAWS", 2000)
     texts = batch(split(["w" * 20]))
     weights = torch.arange(20.0).flip(0).unsqueeze(0)
-    masked = random_masks(texts, weights, (0.1, 0.5), RandomKey(0)).view(4, 2000, 20).double()
+    masked = _random_masks(texts, weights, (0.1, 0.5), RandomKey(0)).view(4, 2000, 20).double()
     top_2, top_10, rest_18, rest_10 = masked.mean(1)
     for rate, places, row in ((0.5, slice(2), top_2), (0.2, slice(10), top_10), (1 / 9, slice(2, 20), rest_18)):
         assert row[places].mean() == pytest.approx(rate, abs=0.02)

@@ -18,7 +18,7 @@ from math import comb
 import torch
 from torch import Tensor
 
-from steadygaze.core.random_key import RandomKey, text_key
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.models.inference import Model
 from steadygaze.perturbations.word_removal import Units, units_of
@@ -47,14 +47,14 @@ class ExtendedPredictions:
 
 
 def predict_extended(
-    model: Model, batch: Batch, selected: Tensor, additions: Additions, erasure: Erasure
+    model: Model, batch: Batch, selected: Tensor, key: Tensor, additions: Additions, erasure: Erasure
 ) -> ExtendedPredictions:
     """Predict from the selected words and added ones; equal texts are predicted once.
 
-    `selected`: (B,U) bool, in the units of the text; all others are erased.
+    `selected`: (B,U) bool, in the units of the text; all others are erased.  `key`: (B,) of the texts.
     """
     units = units_of(batch, question=False)
-    added, members, exact = sets_of_words(units.mask & ~selected, text_key(batch), additions)
+    added, members, exact = sets_of_words(units.mask & ~selected, key, additions)
     kept = torch.cat([selected.unsqueeze(1), selected.unsqueeze(1) | added], 1)  # (B,1+S,U)
     rows, number = torch.cat([torch.ones_like(members[:, :1]), members], 1).nonzero(as_tuple=True)
     erased = batch.mask[rows] & ~units.tokens(kept[rows, number], rows)
@@ -72,7 +72,7 @@ def sets_of_words(others: Tensor, key: Tensor, additions: Additions) -> tuple[Te
     added = _random_sets(others, key, additions)
     members, exact = added.new_ones(added.shape[:2]), added.new_zeros(len(added))
     for row, words in enumerate(others.sum(-1).tolist()):
-        if (listed := every_set(words, additions.most, additions.samples)) is not None:
+        if (listed := _every_set(words, additions.most, additions.samples)) is not None:
             places = others[row].nonzero().squeeze(-1)
             added[row] = False
             added[row][: len(listed), places] = listed.to(added.device)
@@ -82,7 +82,7 @@ def sets_of_words(others: Tensor, key: Tensor, additions: Additions) -> tuple[Te
 
 
 @lru_cache(maxsize=256)
-def every_set(words: int, most: int, limit: int) -> Tensor | None:
+def _every_set(words: int, most: int, limit: int) -> Tensor | None:
     """All sets of at most `most` of the words; None: more than `limit`.  -> (N,words) bool"""
     sizes = range(min(most, words) + 1)
     if sum(comb(words, size) for size in sizes) > limit:

@@ -107,20 +107,15 @@ def rationale_masks(batch: Batch, saliency: Tensor, shares: tuple[float, ...]) -
     units = units_of(batch, question=False)
     counts = rationale_sizes(units.mask.sum(-1), shares)
     orders = saliency.unbind(1) if saliency.dim() == 3 else [saliency] * len(shares)
-    top = top_units(batch, units, torch.stack([units.total(order) for order in orders], 1), counts)
+    top = top_units(text_key(batch), units, torch.stack([units.total(order) for order in orders], 1), counts)
     masks = [units.tokens(words) for words in top.unbind(1)]
     return torch.stack([*masks, *(batch.mask & ~tokens for tokens in masks)], 1)
 
 
-def top_units(batch: Batch, units: Units, weight: Tensor, counts: Tensor) -> Tensor:
-    """The top-weighted units of each order.  (B,K,U), (B,K) -> (B,K,U) bool"""
+def top_units(key: Tensor, units: Units, weight: Tensor, counts: Tensor) -> Tensor:
+    """The top-weighted units of each order; `key`: of the texts, breaks ties.  (B,), (B,K,U), (B,K) -> (B,K,U) bool"""
     words = units.mask.unsqueeze(1).expand_as(weight)
-    order = (
-        TIE_BREAK.uniform(text_key(batch), words.shape[-1], dtype=torch.float64)
-        .argsort(-1)
-        .unsqueeze(1)
-        .expand_as(words)
-    )
+    order = TIE_BREAK.uniform(key, words.shape[-1], dtype=torch.float64).argsort(-1).unsqueeze(1).expand_as(words)
     selected = top_k(weight.gather(-1, order), words.gather(-1, order), counts)
     return torch.zeros_like(words).scatter(-1, order, selected)
 

@@ -69,7 +69,7 @@ def fidelity(case: AuditCase) -> Iterator[Finding]:
         def work(rows: Rows, batch: Batch, name: str = name) -> dict[str, Tensor]:
             full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
             weights = random_weights(case, name, rows, batch)
-            plus, minus = masked_fidelity(case.model, batch, full, weights, erasure, random_key)
+            plus, minus = _masked_fidelity(case.model, batch, full, weights, erasure, random_key)
             short = units_of(batch, question=False).mask.sum(-1) < 2
             values = dict(zip(FIDELITY_ROWS, (plus, minus), strict=True))
             return {row: value.masked_fill(short, torch.nan) for row, value in values.items()}
@@ -78,14 +78,14 @@ def fidelity(case: AuditCase) -> Iterator[Finding]:
             yield Finding(row, values, name, settings, (NOT_FINE_TUNED,))
 
 
-def masked_fidelity(
+def _masked_fidelity(
     model: Model, batch: Batch, full: Tensor, saliency: Tensor, erasure: Erasure, random_key: RandomKey
 ) -> tuple[Tensor, Tensor]:
     """Fidelity-plus and fidelity-minus; `full`: the predictions.  (B,C), (B,T) -> (B,), (B,)"""
     parts = []
     for rows in row_chunks(batch, max(1, CELLS // (2 * DRAWS * len(erasure.shares) * batch.ids.shape[1]))):
         chunk = take_rows(batch, rows)
-        masked = random_masks(chunk, saliency[rows], erasure.shares, random_key)  # (b,2KD,T)
+        masked = _random_masks(chunk, saliency[rows], erasure.shares, random_key)  # (b,2KD,T)
         clean = full[rows].double()
         probs = clean.unsqueeze(1).repeat(1, masked.shape[1], 1)
         texts, number = masked.any(-1).nonzero(as_tuple=True)
@@ -97,12 +97,12 @@ def masked_fidelity(
     return plus, minus
 
 
-def random_masks(batch: Batch, saliency: Tensor, shares: tuple[float, ...], random_key: RandomKey) -> Tensor:
+def _random_masks(batch: Batch, saliency: Tensor, shares: tuple[float, ...], random_key: RandomKey) -> Tensor:
     """Masked tokens: DRAWS times in the explanation of each size, then in the other words.  (B,T) -> (B,2KD,T) bool"""
     units, key = units_of(batch, question=False), text_key(batch)
     words = units.mask.sum(-1)  # (B,)
     weight = units.total(saliency).unsqueeze(1).expand(-1, len(shares), -1)
-    top = top_units(batch, units, weight, rationale_sizes(words, shares))  # (B,K,U)
+    top = top_units(key, units, weight, rationale_sizes(words, shares))  # (B,K,U)
     parts = torch.cat([top, units.mask.unsqueeze(1) & ~top], 1)  # (B,2K,U)
     rate = (MOST * words.unsqueeze(-1) / parts.sum(-1)).clamp_max(PART)  # no word: ∞, clamped
     row_keys = random_key.scramble(key.unsqueeze(-1) + torch.arange(len(shares) * DRAWS, device=key.device))

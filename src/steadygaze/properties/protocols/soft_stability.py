@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch
 from steadygaze.models.inference import Model
 from steadygaze.perturbations.word_removal import row_chunks, take_rows, units_of
@@ -58,8 +58,9 @@ def soft_stability(case: AuditCase) -> Iterator[Finding]:
     for name in (RANDOM, *other_explainers(case)):
 
         def work(rows: Rows, batch: Batch, name: str = name) -> dict[str, Tensor]:
-            selected = selected_words(batch, random_weights(case, name, rows, batch), TOP)
-            rates = stability_rates(case.model, batch, selected, additions, erasure)
+            key = text_key(batch)
+            selected = selected_words(batch, random_weights(case, name, rows, batch), key, TOP)
+            rates = stability_rates(case.model, batch, selected, key, additions, erasure)
             short = units_of(batch, question=False).mask.sum(-1) < 2
             return {key: value.double().masked_fill(short, torch.nan) for key, value in rates.items()}
 
@@ -70,20 +71,20 @@ def soft_stability(case: AuditCase) -> Iterator[Finding]:
         yield Finding(NAME, values["rate"], name, settings, notes)
 
 
-def selected_words(batch: Batch, saliency: Tensor, top: float) -> Tensor:
-    """The top-weighted words, a number or a share of them.  (B,T) -> (B,U) bool"""
+def selected_words(batch: Batch, saliency: Tensor, key: Tensor, top: float) -> Tensor:
+    """The top-weighted words, a number or a share of them.  (B,T), (B,) -> (B,U) bool"""
     units = units_of(batch, question=False)
     counts = top_words(units, top).unsqueeze(-1)
-    return top_units(batch, units, units.total(saliency).unsqueeze(1), counts).squeeze(1)
+    return top_units(key, units, units.total(saliency).unsqueeze(1), counts).squeeze(1)
 
 
 def stability_rates(
-    model: Model, batch: Batch, selected: Tensor, additions: Additions, erasure: Erasure
+    model: Model, batch: Batch, selected: Tensor, key: Tensor, additions: Additions, erasure: Erasure
 ) -> dict[str, Tensor]:
     """(B,) each: `rate`, `exact` (all sets are counted), `sets` (their number), `label` (of the selected words)."""
     parts: list[dict[str, Tensor]] = []
     for rows in row_chunks(batch, max(1, CELLS // (additions.samples * batch.ids.shape[1]))):
-        predicted = predict_extended(model, take_rows(batch, rows), selected[rows], additions, erasure)
+        predicted = predict_extended(model, take_rows(batch, rows), selected[rows], key[rows], additions, erasure)
         rate = rate_of_same_class(predicted.alone, predicted.extended, predicted.members)
         label = predicted.alone.argmax(-1)
         parts.append({"rate": rate, "exact": predicted.exact, "sets": predicted.members.sum(-1), "label": label})

@@ -19,6 +19,7 @@ from steadygaze.properties.audit_case import RANDOM, AuditCase
 from steadygaze.properties.probes.added_words import Additions
 from steadygaze.properties.probes.erasure import Erasure
 from steadygaze.properties.protocols import fidelity as masks
+from steadygaze.properties.protocols import soft_stability as rates
 from steadygaze.properties.protocols.fidelity import FIDELITY_ROWS, NOT_FINE_TUNED, _random_masks, fidelity
 from steadygaze.properties.protocols.soft_stability import ADDED, selected_words, soft_stability, stability_rates
 from steadygaze.results.audit_config import ProbeConfig
@@ -176,6 +177,15 @@ def test_values_do_not_depend_on_the_batch(protocol, removal):
     assert any(0 < values.nanmean() < 1 for values in whole.values())
     for row, values in whole.items():
         assert torch.equal(values.nan_to_num(-1), parts[row].nan_to_num(-1))
+
+
+@pytest.mark.parametrize(("protocol", "module"), [(soft_stability, rates), (fidelity, masks)])
+def test_values_do_not_depend_on_the_texts_that_are_in_memory_together(protocol, module, monkeypatch):
+    lengths = case_of(BlackBox(), split(["w" * n for n in (12, 3, 9, 5, 2)]), SAMPLE, right=Planted(1.0))
+    whole = findings_by(protocol, lengths, "right")
+    monkeypatch.setattr(module, "CELLS", 1)
+    for row, values in findings_by(protocol, lengths, "right").items():
+        assert values.equal(whole[row])
 
 
 @pytest.mark.parametrize("protocol", [soft_stability, fidelity])

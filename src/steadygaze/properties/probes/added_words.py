@@ -54,6 +54,7 @@ def predict_extended(
     `selected`: (B,U) bool, in the units of the text; all others are erased.  `key`: (B,) of the texts.
     """
     units = units_of(batch, question=False)
+    selected = selected[:, : units.mask.shape[1]]  # of a larger batch, with longer texts
     added, members, exact = sets_of_words(units.mask & ~selected, key, additions)
     kept = torch.cat([selected.unsqueeze(1), selected.unsqueeze(1) | added], 1)  # (B,1+S,U)
     rows, number = torch.cat([torch.ones_like(members[:, :1]), members], 1).nonzero(as_tuple=True)

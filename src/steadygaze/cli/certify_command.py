@@ -97,7 +97,6 @@ class SoftStabilityOptions:
 @app.command(
     **command_help(
         "certify model/ --data reviews.csv --radius 0.01",
-        "certify model/ --data sst2 --radius 0.05 --norm l2 --k 5 --simplex",
         "certify model/ --data reviews.csv --substitutions synonyms.jsonl --max-substitutions 3",
         "certify model/ --data reviews.csv --soft-stability 0.2,3 --explainer lime",
     )

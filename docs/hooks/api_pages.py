@@ -14,6 +14,7 @@ RETURNED = {
     "WordWeights": "steadygaze.results.word_weights.WordWeights",
     "Certificates": "steadygaze.certificates.certificate.Certificates",
     "SubstitutionCertificates": "steadygaze.results.substitution_certificates.SubstitutionCertificates",
+    "SoftStabilities": "steadygaze.results.soft_stability.SoftStabilities",
     "SavedExplainer": "steadygaze.estimator.explainer_folder.SavedExplainer",
     "ModelAdapter": "steadygaze.adapters.model_adapter.ModelAdapter",
     "Corpus": "steadygaze.data.corpus.Corpus",

@@ -7,7 +7,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from markdown_text import code, paragraphs, table
-from steadygaze.certificates import certificate_bounds, substitution_certificate, worst_rewrites
+from steadygaze.certificates import certificate_bounds, soft_stability, substitution_certificate, worst_rewrites
 from steadygaze.properties import PROPERTIES, conditions
 from steadygaze.properties import measures as packages
 from steadygaze.properties.measures.measure import Measure
@@ -77,6 +77,7 @@ def _certificates() -> str:
         "Attention weights": certificate_bounds,
         "Substitutions": substitution_certificate,
         "Worst rewrite": worst_rewrites,
+        "Soft stability": soft_stability,
     }
     parts = [f"## {title}\n\n{paragraphs(str(module.__doc__))}\n" for title, module in modules.items()]
     return "\n".join(["# Certificates\n", *parts])

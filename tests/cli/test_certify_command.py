@@ -13,7 +13,7 @@ from commands import Ended
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
 from steadygaze.certificates.certificate import SCOPE
 from steadygaze.core.rounding import percent
-from steadygaze.results import substitution_certificates
+from steadygaze.results import soft_stability, substitution_certificates
 from steadygaze.results.health import Health, HealthProblem, ProblemKind, without_health
 
 Run = Callable[..., Ended]
@@ -215,7 +215,10 @@ def test_substitutions_in_a_black_box(run: Run, folder: Path, table: Path) -> No
 
 def test_one_of_radius_and_substitutions_is_needed(run: Run, folder: Path, table: Path) -> None:
     options = (folder / "model", "--data", folder / "films.jsonl")
-    assert "pass --radius R (changes of attention weights) or --substitutions FILE" in run(*options).err
+    missing = run(*options).err
+    assert (
+        "pass --radius R (changes of attention weights), --substitutions FILE (changes of words) or --soft" in missing
+    )
     both = run(*options, "--radius", 0.1, "--substitutions", table)
     assert both.code == 2
     assert "are about attention weights" in both.err
@@ -249,6 +252,59 @@ def test_radius_needs_a_model_of_train(run: Run, folder: Path) -> None:
     ended = run(f"{__name__}:predict_by_length", "--data", folder / "films.jsonl", "--radius", 0.01)
     assert ended.code == 2
     assert "predict_by_length has no attention layer to certify: pass --substitutions FILE" in ended.err
+
+
+def test_soft_stability_prints_a_summary_and_all_texts_on_request(run: Run, folder: Path) -> None:
+    options = (
+        folder / "model",
+        "--data",
+        folder / "films.jsonl",
+        "--soft-stability",
+        "0.2,2",
+        "--explainer",
+        "gradient",
+    )
+    ended = run(*options)
+    assert ended.code == 0
+    assert "mean soft stability rate of the top 20 % (gradient), with at most 2 added" in ended.out
+    assert "24 of 24 (100.0 %)" in ended.out
+    assert f"This is about {soft_stability.SCOPE}." in ended.out
+    full = run(*options, "-v")
+    assert full.out.endswith(ended.out)
+    assert [line.split("\t")[3] for line in full.out.splitlines()[:24]] == TEXTS
+
+
+def test_soft_stability_as_json(run: Run, folder: Path) -> None:
+    options = ("--soft-stability", "2,3", "--samples", 5, "--confidence", 0.9, "--seed", 3, "--json")
+    output = json.loads(run(folder / "model", "--data", folder / "films.jsonl", *options).out)
+    expected = steadygaze.certify(fitted(), TEXTS, soft_stability=(2, 3), samples=5, confidence=0.9, seed=3)
+    assert output["settings"] == expected.to_dict()["settings"]
+    assert [(row["rate"], row["low"]) for row in output["rows"]] == [(row.rate, row.low) for row in expected]
+
+
+def test_soft_stability_of_a_black_box(run: Run, folder: Path) -> None:
+    options = ("--data", folder / "films.jsonl", "--soft-stability", "2,2", "--classes", "odd,even", "--json")
+    output = json.loads(run(f"{__name__}:predict_by_length", *options).out)
+    assert output["settings"]["explainer"] == "leave-one-out"
+    assert 0 < output["summary"]["mean_rate"] < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--soft-stability", "five"), "soft_stability must be a pair K,R, such as"),
+        (("--soft-stability", "5.5,2"), "K of soft_stability must be a whole number of words from 1 up, or a share"),
+        (("--soft-stability", "2,0"), "R of soft_stability must be a whole number from 1 up, found 0"),
+        (("--soft-stability", "2,2", "--k", 3), "k cannot be combined with soft_stability="),
+        (("--soft-stability", "2,2", "--radius", 0.1), "radius cannot be combined with soft_stability="),
+        (("--radius", 0.1, "--explainer", "lime"), "--explainer and --removal are about soft stability"),
+    ],
+)
+def test_wrong_soft_stability_is_refused_before_the_data_is_read(run: Run, options: tuple, message: str) -> None:
+    ended = run("no-model", "--data", "no-data.csv", *options)
+    assert ended.code == 2
+    assert message in ended.err
+    assert ended.out == ""
 
 
 def test_help_shows_an_example(run: Run) -> None:

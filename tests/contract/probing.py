@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.backends import cudnn
 
 from contract.tiny import VOCABULARY, classifier
-from steadygaze.core.random_key import RandomKey
+from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier
-from steadygaze.perturbations.word_removal import Removal
+from steadygaze.perturbations.word_removal import Removal, units_of
 from steadygaze.perturbations.word_substitution import Synonyms
-from steadygaze.properties.probes import erasure, text_perturbations
+from steadygaze.properties.probes import added_words, erasure, text_perturbations
 from steadygaze.properties.probes.counterfactual_attention import (
     hidden_states,
     permuted_predictions,
@@ -73,6 +73,17 @@ def erased(
     return (erasure.erase_words(model, batch, clean.probs, clean.weights, erasure.Erasure(shares, removal))[half],)
 
 
+def extended(model: Classifier, batch: Batch, removal: Removal = "delete") -> tuple[Tensor, ...]:
+    """Half of the words, then with others: all sets of short texts, random ones of long texts."""
+    units = units_of(batch, question=False)
+    counts = added_words.top_words(units, 0.5).unsqueeze(-1)
+    weight = units.total(observe(model, batch).weights).unsqueeze(1)
+    selected = erasure.top_units(text_key(batch), units, weight, counts).squeeze(1)
+    how = added_words.Additions(2, 5, KEY), erasure.Erasure(removal=removal)
+    predicted = added_words.predict_extended(model, batch, selected, text_key(batch), *how)
+    return predicted.alone, predicted.extended.nanmean(1)
+
+
 def attacked(model: Classifier, batch: Batch) -> tuple[Tensor, ...]:
     held = hidden_states(model, batch)
     result = search_attention(held, batch, KEY, restarts=2, steps=3)
@@ -89,6 +100,8 @@ PROBES: dict[str, Probe] = {
     "kept": partial(erased, half=1),
     "padded": partial(erased, removal="pad"),
     "zeroed": partial(erased, removal="zero"),
+    "words-added": extended,
+    "words-added-to-zeros": partial(extended, removal="zero"),
     "permuted": lambda m, b: (permuted_predictions(m, b, KEY.child(1), 3),),
     "adversary": attacked,
     "randomized": lambda m, b: shown(observe(randomized_copy(m, KEY), b)),

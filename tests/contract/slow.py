@@ -254,6 +254,11 @@ SLOW = {  # one text, its real tokens only
     "accuracy": lambda probs, label: float(probs.argmax() == label),
     "words-substituted": lambda before, after: float((before != after).sum()),
     "post-hoc-accuracy": lambda full, kept: float(np.mean([row.argmax() == full.argmax() for row in kept])),
+    "soft-stability": lambda alone, extended, members: float(
+        np.mean([row.argmax() == alone.argmax() for row, counts in zip(extended, members, strict=True) if counts])
+    ),
+    "fidelity-plus": lambda full, masked: 1 - float(np.mean([row.argmax() == full.argmax() for row in masked])),
+    "fidelity-minus": lambda full, masked: 1 - float(np.mean([row.argmax() == full.argmax() for row in masked])),
     "independent-reader-accuracy": lambda full, kept: sum(row.argmax() == full.argmax() for row in kept) / len(kept),
     "leakage-gap": lambda p, q, y: float(p.argmax() == y.argmax()) - float(q.argmax() == y.argmax()),
     "arbitrary-selection": lambda agreement, gap: 1.0 if agreement >= 0.875 and gap > 0 else 0.0,

@@ -170,7 +170,7 @@ def evaluate_outputs(call: Callable[..., Ended], model: str) -> Outputs:
 
 
 def certify_outputs(call: Callable[..., Ended], model: str) -> Outputs:
-    for options in (("--radius", 0.01), ("--substitutions", "table.jsonl")):
+    for options in (("--radius", 0.01), ("--substitutions", "table.jsonl"), ("--soft-stability", "1,1")):
         yield from streams(call("certify", model, "--data", "data.csv", *options))
         yield from of_json(call("certify", model, "--data", "data.csv", *options, "--json"))
 
@@ -325,6 +325,7 @@ def test_python_objects_carry_the_health_of_their_model(state: str, trained: Pat
     certificates = sg.certify(clf, TEXTS[:4], radius=0.01)
     printed = [explanations, explanations[0], weights, evaluation, certificates]
     printed += [sg.predict_sentences(clf, TEXTS[:4]), sg.certify(clf, TEXTS[:4], substitutions={"good": ["fine"]})]
+    printed += [sg.certify(clf, TEXTS[:4], soft_stability=(1, 1))]
     printed += [Report("An audit", (), health=clf.health), Tuning((), (), {}, health=clf.health)]
     printed += [Comparison((), (TechniqueResult("vanilla", {}, (False,), health=clf.health),), (0,))]
     for item in (clf, *printed):

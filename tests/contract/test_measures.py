@@ -68,7 +68,9 @@ def inputs(name: str) -> dict[str, Tensor | int]:
         **{a: attention() if "mask" in names else classes(many) for a in ("p", "q", "x", "y", "w", "weights")},
         **some,
         "full": classes(many),
-        **{a: classes(many, K) for a in ("erased", "kept", "changed")},
+        **{a: classes(many, K) for a in ("erased", "kept", "changed", "extended", "part_of_top", "part_of_rest")},
+        "alone": classes(many),
+        "members": torch.arange(K) < torch.randint(1, K + 1, (many, 1)),
         "probs": probabilities(),
         **{a: torch.randint(C, (many,)) for a in ("label", "predicted")},
         **{a: torch.randint(3, (many, T)) for a in IDS},
@@ -175,7 +177,7 @@ def test_identical_inputs_score_the_neutral_value(name):
         return
     shared = values[second] if first in ("selected", "weights") else values[first]
     alike = {first: shared.double() if first == "weights" else shared, second: shared}
-    if first == "full":
+    if first in ("full", "alone"):
         alike[second] = shared.unsqueeze(1).expand(B, K, C)
     value = torch.as_tensor(MEASURES[name].function(**{**values, **alike}))
     if second in ("first", "blank"):

@@ -1,7 +1,8 @@
-"""certify: certificates of the attention weights of texts, or of substitutions of their words.
+"""certify: certificates of the attention weights of texts, of substitutions of their words, or of added words.
 
-sg.certify(clf, texts, radius=0.01)                   certificates/certificate.py
+sg.certify(clf, texts, radius=0.01)                      certificates/certificate.py
 sg.certify(model, texts, substitutions="table.jsonl")    certificates/substitution_certificate.py
+sg.certify(model, texts, soft_stability=(0.2, 3))        certificates/soft_stability.py
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,15 +11,23 @@ from typing import Any, get_args
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.certificates.certificate import Certificates, certify_attention
+from steadygaze.certificates.soft_stability import certify_soft_stability
 from steadygaze.certificates.substitution_certificate import certify_substitutions
 from steadygaze.core import arguments
 from steadygaze.core.arguments import choice, flag, instance, integer, number, optional, sequence_of, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import Norm
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, Removal
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
-from steadygaze.results.audit_config import SubstitutionConfig, check_no_substitutions
+from steadygaze.results.audit_config import (
+    ATTENTION_DEFAULTS,
+    SubstitutionConfig,
+    check_no_substitutions,
+    check_only_soft_stability,
+    top_and_added,
+)
+from steadygaze.results.soft_stability import SoftStabilities
 from steadygaze.results.substitution_certificates import SubstitutionCertificates
 
 RADIUS = 0.01
@@ -44,6 +53,8 @@ def probability(name: str, value: Any) -> float:
     confidence=probability,
     set_size=integer(1),
     classes=optional(sequence_of),
+    soft_stability=optional(top_and_added),
+    removal=choice(*get_args(Removal)),
     seed=integer(0),
     batch_size=integer(1),
 )
@@ -62,21 +73,25 @@ def certify(
     samples: int = 1000,
     confidence: float = 0.99,
     set_size: int = 100,
+    soft_stability: tuple[float, int] | None = None,
+    explainer: Any = None,
+    removal: Removal = "delete",
     classes: Sequence[Label] | None = None,
     device: str = "auto",
     seed: int = 0,
     batch_size: int = inference.BATCH,
-) -> Certificates | SubstitutionCertificates:
+) -> Certificates | SubstitutionCertificates | SoftStabilities:
     """Certify, per text, that no change of its attention weights, or of its words, changes the label or the top words.
 
-    Without `substitutions`, the certificate covers every change of the attention weights up to `radius`.  With
-    `substitutions`, it covers every rewrite of a text by a synonym table.
+    By default, the certificate covers every change of the attention weights up to `radius`.  With `substitutions`, it
+    covers every rewrite of a text by a synonym table.  With `soft_stability`, it bounds how often the label of the top
+    words stays when other words of the text are added.
 
     Parameters
     ----------
-    model : TextClassifier, str or Path, or any model with `substitutions`
-        A fitted classifier or its folder: other models have no attention layer to certify.  With `substitutions`, any
-        model that `sg.load` takes.
+    model : TextClassifier, str or Path, or any model with `substitutions` or `soft_stability`
+        A fitted classifier or its folder: other models have no attention layer to certify.  With `substitutions` or
+        `soft_stability`, any model that `sg.load` takes.
     texts : list of str, or list of (text, question)
         The texts.
     radius : float, default=None
@@ -96,14 +111,20 @@ def certify(
     max_substitutions : int, default=None
         Largest number of substitutions that the model reads differently; None: all words.
     samples : int, default=1000
-        Rewrites to evaluate per text: all of them if there are no more, else random samples.  The worst rewrite of an
-        `average` or `cnn` encoder may cost as much.
+        Rewrites, or sets of added words, to evaluate per text: all of them if there are no more, else random samples.
+        The worst rewrite of an `average` or `cnn` encoder may cost as much.
     confidence : float, default=0.99
         Confidence of claims that rest on samples, for each text.
     set_size : int, default=100
         Largest size of a perturbation set, for sampling.
+    soft_stability : (number, int), default=None
+        K and R: the number of top words, or their share below 1, and the largest number of added words.
+    explainer : str, Explainer, Captum method or fitted explainer, default=None
+        With `soft_stability`: what ranks the words, as for `sg.explain`.
+    removal : "delete", "pad" or "zero", default="delete"
+        With `soft_stability`: how the other words are erased.
     classes : list of str or int, default=None
-        With `substitutions`: class names, in the order of the probabilities.
+        With `substitutions` or `soft_stability`: class names, in the order of the probabilities.
     device : str, default="auto"
         Device of a model that this call loads.
     seed : int, default=0
@@ -113,8 +134,8 @@ def certify(
 
     Returns
     -------
-    Certificates or SubstitutionCertificates
-        One certificate per text; `share_certified` summarizes them.
+    Certificates, SubstitutionCertificates or SoftStabilities
+        One certificate per text; `share_certified`, or `mean_rate`, summarizes them.
 
     Examples
     --------
@@ -125,6 +146,22 @@ def certify(
     >>> certificates[0].certified, certificates[0].counterexample
     (False, 'a fine film')
     """
+    config = SubstitutionConfig(
+        k=k, max_substitutions=max_substitutions, samples=samples, confidence=confidence, set_size=set_size, seed=seed
+    )
+    attention: dict[str, Any] = {
+        "radius": radius,
+        "norm": norm,
+        "simplex": simplex,
+        "lower_bound": lower_bound,
+        "reference": reference,
+    }
+    if soft_stability is not None:
+        check_only_soft_stability({**attention, "substitutions": substitutions}, config)
+        adapter = as_adapter(model, classes=classes, device=device)
+        return certify_soft_stability(adapter, texts, soft_stability, explainer, removal, config, batch_size)
+    if explainer is not None or removal != "delete":
+        raise UserError("explainer and removal are about soft stability: pass soft_stability= (--soft-stability K,R)")
     if substitutions is None:
         check_no_substitutions(
             classes=None if classes is None else list(classes),
@@ -135,13 +172,10 @@ def certify(
         )
         level = RADIUS if radius is None else radius
         return certify_attention(model, texts, level, norm, k, simplex, reference, lower_bound, batch_size, device)
-    if radius is not None or norm != "linf" or simplex or lower_bound or reference is not None:
+    if attention != ATTENTION_DEFAULTS:
         raise UserError(
             "radius, norm, simplex, reference and lower_bound are about attention weights: leave them out with "
             "substitutions="
         )
-    config = SubstitutionConfig(
-        k=k, max_substitutions=max_substitutions, samples=samples, confidence=confidence, set_size=set_size, seed=seed
-    )
     adapter = as_adapter(model, classes=classes, device=device)
     return certify_substitutions(adapter, texts, substitutions, config, batch_size)

@@ -33,7 +33,7 @@ COMMANDS = {
     "audit": ("audit_command", "Measure how far the explanations of a model can be trusted."),
     "certify": (
         "certify_command",
-        "Certify labels and top words against changes of attention weights, or substitutions of words.",
+        "Certify labels and top words against changes of attention weights, or substituted or added words.",
     ),
     "compare": (
         "compare_command",

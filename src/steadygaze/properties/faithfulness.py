@@ -11,9 +11,11 @@ from steadygaze.properties.protocols.faithfulness import (
     gradient_agreement,
     infidelity,
 )
+from steadygaze.properties.protocols.fidelity import FIDELITY_ROWS, fidelity
 from steadygaze.properties.protocols.flip_radius import FLIP_ROWS, flip_radius
 from steadygaze.properties.protocols.relative_erasure import relative_erasure
 from steadygaze.properties.protocols.selection import GAP_THRESHOLD
+from steadygaze.properties.protocols.soft_stability import soft_stability
 
 RELATIVE = 0.6, 0.55
 """Shares of the way from shuffled weights to the best known order of words, from the training worlds of
@@ -41,6 +43,8 @@ FAITHFULNESS = Property(
         Check(attention_interventions),
         Check(flip_radius, FLIP_ROWS, thorough=True),
         Check(infidelity, ("infidelity",), thorough=True),
+        Check(soft_stability, ("soft-stability",), thorough=True),
+        Check(fidelity, FIDELITY_ROWS, thorough=True),
     ),
     conditions={
         "above-random": "Minus the same for random words.",

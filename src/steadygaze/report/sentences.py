@@ -446,6 +446,7 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.CONTEXTUAL_DEFAULT_TOKENS: "the hidden state of a default token depends on the text: mass on it is not a "
     "shortcut in itself",
     NoteCode.EMPTY_WHEN_SHUFFLED: "{texts:,} texts have an empty selection once they are shuffled",
+    NoteCode.EXACT_RATES: "exact for {exact:,} of {texts:,} texts: all sets of added words were evaluated",
     NoteCode.EXEMPT_TEXTS: "{value:number} with the texts that count as 0 because nearly any selection gives their "
     "class",
     NoteCode.FGM_ON_SAME_TEXTS: lambda fields: (
@@ -462,6 +463,8 @@ TEMPLATES: dict[NoteCode, Template] = {
         f"of {count_text(fields['texts'], 'text')}: {count_text(fields['others'], 'other text')} not sampled, or "
         "without a value"
     ),
+    NoteCode.NOT_TRAINED_UNDER_MASKS: "of the model itself, not of a copy fine-tuned under random masks: texts "
+    "with masked words may be unlike its training texts",
     NoteCode.ONE_LABEL_BLACK_BOX: ONE_LABEL.format("evaluation texts"),
     NoteCode.UNFLIPPED: "the label of {unflipped:,} of {texts:,} texts does not flip within {largest:g} at every size",
     # Reasons of a verdict

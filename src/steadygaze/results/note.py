@@ -63,6 +63,7 @@ class NoteCode(StrEnum):
     CONSTANT_BLACK_BOX = "constant-black-box"
     CONTEXTUAL_DEFAULT_TOKENS = "contextual-default-tokens"
     EMPTY_WHEN_SHUFFLED = "empty-when-shuffled"
+    EXACT_RATES = "exact-rates"
     EXEMPT_TEXTS = "exempt-texts"
     FGM_ON_SAME_TEXTS = "fgm-on-same-texts"
     GRADED_MARKS = "graded-marks"
@@ -72,6 +73,7 @@ class NoteCode(StrEnum):
     LEFT_OUT_SHORT = "left-out-short"
     LEFT_OUT_WITHOUT_SYNONYMS = "left-out-without-synonyms"
     NOT_SAMPLED = "not-sampled"
+    NOT_TRAINED_UNDER_MASKS = "not-trained-under-masks"
     ONE_LABEL_BLACK_BOX = "one-label-black-box"
     UNFLIPPED = "unflipped"
 

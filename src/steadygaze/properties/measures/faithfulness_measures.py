@@ -1,4 +1,4 @@
-"""Faithfulness measures: erasure, infidelity, max-sensitivity and flip radius.
+"""Faithfulness measures: erasure, infidelity, max-sensitivity, flip radius, soft stability and F-Fidelity.
 
 Erasure: DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.  m(x)_j is the probability of the class j predicted on
 the full text x; r is the rationale.
@@ -43,6 +43,29 @@ SEAT (Hu et al. 2022) uses the same name for a measure that does not depend on t
 
 Departs from the paper: Yin et al. released no code, so the sizes are ours; the area is divided by its width, which
 makes it a radius.  SEAT sums over a batch of 32; here each text has its own value.
+
+Soft stability: Jin et al., "Probabilistic Stability Guarantees for Feature Attributions", 2025 (arXiv:2504.13787).  Do
+the selected words α carry the prediction when at most r other words are added?
+
+    soft stability    P( f(x ⊙ α′) predicts the class of f(x ⊙ α) )        α′ uniform over { α′ ⊇ α : |α′ ∖ α| ≤ r }
+
+    alone  f(x ⊙ α) (B,C)     extended  f(x ⊙ α′) (B,S,C)     members  the sets α′ that count (B,S)
+
+Words that do not matter have a high rate as well: compare with the rate of random words.
+
+F-Fidelity: Zheng et al., "F-Fidelity: A Robust Framework for Faithfulness Evaluation of Explainable AI", ICLR 2025
+(arXiv:2410.02970).  s of the T words are the explanation.  A draw masks a random part of it, or of the other words: in
+expectation at most β·T words, as many as in the texts of a model fine-tuned under random masks.
+
+    fidelity-plus     [ f(x) = y ] − P( f(x without a part of the explanation) = y )         higher is better
+    fidelity-minus    [ f(x) = y ] − P( f(x without a part of the other words) = y )         lower is better
+
+    α⁺ = α⁻ = 0.5, β = 0.1     each word is masked with the probability min(α⁺, β·T/s), or min(α⁻, β·T/(T − s))
+
+    full  f(x) (B,C)     part_of_top, part_of_rest  f of the draws, of all sizes s (B,S,C)
+
+Departs from the paper: y is the class predicted on the full text, so that [ f(x) = y ] is 1 and no label is needed; f
+is the audited model, and no copy is fine-tuned under masks.
 """
 
 import math
@@ -130,6 +153,26 @@ def seat_sensitivity(probs: Tensor, label: Tensor, radii: tuple[float, ...] = RA
     return ((1 - correct) * torch.tensor(radii, dtype=probs.dtype, device=probs.device) / 4).mean(-1)
 
 
+def soft_stability(alone: Tensor, extended: Tensor, members: Tensor) -> Tensor:
+    """How often the label of the selected words alone stays when others are added.  (B,C), (B,S,C), (B,S) -> (B,)"""
+    same = (extended.argmax(-1) == alone.argmax(-1, keepdim=True)) & members
+    return same.sum(-1).to(alone.dtype) / members.sum(-1).to(alone.dtype)  # no set: NaN
+
+
+def fidelity_plus(full: Tensor, part_of_top: Tensor) -> Tensor:
+    """How often the label changes when a random part of the top-weighted words is masked.  (B,C), (B,S,C) -> (B,)"""
+    return _label_changes(full, part_of_top)
+
+
+def fidelity_minus(full: Tensor, part_of_rest: Tensor) -> Tensor:
+    """How often the label changes when a random part of the other words is masked.  (B,C), (B,S,C) -> (B,)"""
+    return _label_changes(full, part_of_rest)
+
+
+def _label_changes(full: Tensor, masked: Tensor) -> Tensor:
+    return (masked.argmax(-1) != full.argmax(-1, keepdim=True)).to(full.dtype).mean(-1)
+
+
 ERASED = ("comprehensiveness", "sufficiency")
 _ABOVE = "probability lost without the top-weighted words, minus random words"
 _erasure = partial(Measure, inputs="erasure")
@@ -151,7 +194,7 @@ _relative = partial(
     Measure, function=relative_score, bounds=(-math.inf, 1), direction="higher", citation=ERASER, per_example=False
 )
 _ENDS = "0: shuffled weights, 1: the best known order of words"
-_YIN, _YEH = "Yin et al. 2022", "Yeh et al. 2019"
+_YIN, _YEH, _ZHENG = "Yin et al. 2022", "Yeh et al. 2019", "Zheng et al. 2025"
 MEASURES = (
     _erasure(
         "comprehensiveness",
@@ -184,5 +227,35 @@ MEASURES = (
     Measure("flip-radius/above-random", flip_radius_above_random, (-LARGEST, LARGEST), "lower", _YIN, identical=0),
     Measure("infidelity", infidelity, UNIT, "lower", _YEH, identical=0),
     Measure("max-sensitivity", max_sensitivity, (0, math.inf), "lower", _YEH),
+    Measure(
+        "soft-stability",
+        soft_stability,
+        UNIT,
+        "higher",
+        "Jin et al. 2025",
+        identical=1,
+        labels={"": "Label of the highlighted words alone, kept when other words are added"},
+        scale="1: no added words change the label",
+    ),
+    Measure(
+        "fidelity-plus",
+        fidelity_plus,
+        UNIT,
+        "higher",
+        _ZHENG,
+        identical=0,
+        labels={"": "Label changed by masking some of the highlighted words"},
+        scale="0: no mask changes the label",
+    ),
+    Measure(
+        "fidelity-minus",
+        fidelity_minus,
+        UNIT,
+        "lower",
+        _ZHENG,
+        identical=0,
+        labels={"": "Label changed by masking some of the other words"},
+        scale="0: no mask changes the label",
+    ),
     Measure("seat-sensitivity", seat_sensitivity, (0, sum(RADII) / len(RADII) / 4), "lower", SEAT),
 )

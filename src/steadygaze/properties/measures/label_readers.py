@@ -101,7 +101,8 @@ def shape_features(weights: Tensor, shown: Tensor, number: Tensor, mask: Tensor)
 
 def _entropy(share: Tensor, words: Tensor) -> Tensor:
     """1 for uniform shares.  (B,U), (B,) -> (B,)"""
-    return torch.special.entr(share).sum(-1) / words.clamp_min(2).double().log()
+    total: Tensor = torch.special.entr(share).sum(-1)
+    return total / words.clamp_min(2).double().log()
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from steadygaze.core.random_key import RandomKey, pair_key, text_key
 from steadygaze.core.types import Batch, Removal
 from steadygaze.explainers.class_probability import logits_without
 from steadygaze.models.inference import BATCH, Model
-from steadygaze.perturbations.word_removal import remove_words, take_rows, units_of
+from steadygaze.perturbations.word_removal import Units, remove_words, take_rows, units_of
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the words: ERASER's."""
@@ -111,19 +111,18 @@ def rationale_masks(batch: Batch, saliency: Tensor, shares: tuple[float, ...]) -
     """
     units = units_of(batch, question=False)
     counts = rationale_sizes(units.mask.sum(-1), shares)
-    words = units.mask.unsqueeze(1).expand(-1, len(shares), -1)  # (B,K,U)
     orders = saliency.unbind(1) if saliency.dim() == 3 else [saliency] * len(shares)
-    weight = torch.stack([units.total(order) for order in orders], 1)
-    order = (
-        TIE_BREAK.uniform(text_key(batch), words.shape[-1], dtype=torch.float64)
-        .argsort(-1)
-        .unsqueeze(1)
-        .expand_as(words)
-    )
-    selected = top_k(weight.gather(-1, order), words.gather(-1, order), counts)
-    top = torch.zeros_like(words).scatter(-1, order, selected)
+    top = top_units(text_key(batch), units, torch.stack([units.total(order) for order in orders], 1), counts)
     masks = [units.tokens(words) for words in top.unbind(1)]
     return torch.stack([*masks, *(batch.mask & ~tokens for tokens in masks)], 1)
+
+
+def top_units(key: Tensor, units: Units, weight: Tensor, counts: Tensor) -> Tensor:
+    """The top-weighted units of each order; `key`: of the texts, breaks ties.  (B,), (B,K,U), (B,K) -> (B,K,U) bool"""
+    words = units.mask.unsqueeze(1).expand_as(weight)
+    order = TIE_BREAK.uniform(key, words.shape[-1], dtype=torch.float64).argsort(-1).unsqueeze(1).expand_as(words)
+    selected = top_k(weight.gather(-1, order), words.gather(-1, order), counts)
+    return torch.zeros_like(words).scatter(-1, order, selected)
 
 
 def rationale_sizes(words: Tensor, shares: tuple[float, ...]) -> Tensor:

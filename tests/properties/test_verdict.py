@@ -1,7 +1,9 @@
 """Verdicts from rows made by hand: what makes a yes, what a no, and what is too little for either."""
 
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -212,7 +214,7 @@ def test_nothing_but_leakage_is_meaningful_for_an_unfaithful_explanation():
     }
     for key in DEPENDENT:
         first, *others = unfaithful[key].reasons
-        assert (first.code, first.fields) == (NoteCode.DEPENDS_ON, {"title": unfaithful[FAITHFULNESS].title})
+        assert (first.code, first.fields) == (NoteCode.DEPENDS_ON, {"title": "Faithfulness", "answer": "no"})
         assert tuple(others) == faithful[key].reasons, "the scores are still listed"
         assert unfaithful[key].rows == faithful[key].rows
         assert unfaithful[key].thresholds == faithful[key].thresholds
@@ -241,10 +243,30 @@ def test_what_was_not_measured_stays_so(key):
 
 
 @pytest.mark.parametrize("key", DEPENDENT)
-@pytest.mark.parametrize(("randomized", "faithfulness"), [(0.1, "yes"), (0.4, "undecided")])
-def test_only_a_no_of_faithfulness_makes_an_answer_meaningless(key, randomized, faithfulness):
-    rows = good_everywhere() | {"kendall/randomized": row("kendall/randomized", randomized)}
-    verdict = answers(*rows.values())
+@pytest.mark.parametrize("value", ["good", "middle", "bad"])
+def test_there_is_no_yes_about_an_explanation_whose_faithfulness_is_undecided(key, value):
+    """A no needs no faithfulness: it says that something is wrong."""
+    name = rule_of(key).rule.required[0]
+    bound = rule_of(key).rule.thresholds[name]
+    score = row(name, {"good": bound.good, "middle": (bound.good + bound.bad) / 2, "bad": bound.bad}[value])
+    doubtful = answers(score, row("kendall/randomized", 0.4))
+    alone = answers(score)[key]
+    assert doubtful[FAITHFULNESS].answer == "undecided"
+    if value == "good":
+        first, *others = doubtful[key].reasons
+        assert doubtful[key].answer == "undecided"
+        assert (first.code, first.fields) == (NoteCode.DEPENDS_ON, {"title": "Faithfulness", "answer": "undecided"})
+        assert (tuple(others), doubtful[key].rows) == (alone.reasons, alone.rows)
+    else:
+        assert doubtful[key] == alone
+
+
+@pytest.mark.parametrize("key", DEPENDENT)
+@pytest.mark.parametrize("faithfulness", ["yes", "not measured"])
+def test_a_yes_stays_one_if_faithfulness_is_a_yes_or_was_not_measured(key, faithfulness):
+    rows = list(good(rule_of(key)).values())
+    rows += good(rule_of(FAITHFULNESS)).values() if faithfulness == "yes" else []
+    verdict = answers(*rows)
     assert (verdict[FAITHFULNESS].answer, verdict[key].answer) == (faithfulness, "yes")
 
 
@@ -258,14 +280,15 @@ BOUND, BOUNDED = "label-unaccounted", ("content-leak", "position-leak/unaccounte
 @pytest.mark.parametrize(
     ("unaccounted", "value", "near", "n", "expected"),
     [
-        ((0.05, 0.01), 0.03, 0.02, 100, "yes"),  # at most 0.06 of the label can leak: an interval up to 0.05 is moot
-        ((0.07, 0.02), 0.03, 0.02, 100, "undecided"),  # the bound is undecided
-        ((0.05, 0.01), 0.045, 0.02, 100, "undecided"),  # the value is above 0.04, the threshold of yes
-        ((0.05, 0.01), 0.03, 0.02, 49, "undecided"),
-        ((0.05, 0.01), 0.03, 0.02, 50, "yes"),
-        ((0.05, 0.01), 0.03, None, 100, "yes"),
-        ((0.05, 0.01), 0.20, 0.01, 100, "no"),
-        ((0.05, 0.01), 0.03, 0.005, 100, "yes"),
+        ((0.04, 0.01), 0.03, 0.02, 100, "yes"),  # little can leak: that the interval ends at 0.05 does not matter
+        ((0.08, 0.02), 0.03, 0.02, 100, "undecided"),  # the bound is undecided
+        ((0.04, 0.01), 0.045, 0.02, 100, "undecided"),  # the value is above 0.04, the threshold of yes
+        ((0.04, 0.01), 0.03, 0.02, 49, "undecided"),
+        ((0.04, 0.01), 0.03, 0.02, 50, "yes"),
+        ((0.04, 0.01), 0.03, None, 100, "yes"),
+        ((0.04, 0.01), 0.20, 0.01, 100, "no"),
+        ((0.04, 0.01), 0.03, 0.005, 100, "yes"),
+        ((0.08, 0.02), 0.03, 0.005, 100, "undecided"),
     ],
 )
 def test_a_yes_of_the_unaccounted_label_decides_the_leaks_that_it_bounds(name, unaccounted, value, near, n, expected):
@@ -485,6 +508,26 @@ def test_every_verdict_is_decided_by_its_rows():
         DEPENDENT, (FAITHFULNESS,)
     )
     assert len(set(KEYS)) == len({item.title for item in RATED}) == len(RATED)
+
+
+def test_the_page_about_reports_lists_all_thresholds():
+    """One line of the table for each row; infinity is written as never."""
+    page = (Path(__file__).parents[2] / "docs/how-to/read-a-report.md").read_text(encoding="utf-8")
+    lines = re.findall(r"\| `([a-z/-]+)` \| ([≤≥] [\d.]+) \| ([≤≥] [\d.]+|never) \|", page)
+    expected = {
+        name: (
+            f"{'≥' if bound.good > bound.bad else '≤'} {bound.good:g}",
+            f"{'≤' if bound.good > bound.bad else '≥'} {bound.bad:g}" if math.isfinite(bound.bad) else "never",
+        )
+        for item in RATED
+        for name, bound in item.rule.thresholds.items()
+        if name != COLLAPSED
+    }
+    assert {name: (yes, no) for name, yes, no in lines} == expected
+    assert len(lines) == len(expected)
+    assert f"{FEWEST_FOR_YES} texts" in page
+    titles = [cell.strip() for cell in re.findall(r"^\| ([A-Z][^|]*) \|", page, re.MULTILINE)]
+    assert {item.title for item in RATED} <= set(titles)
 
 
 def test_one_bound_by_hand():

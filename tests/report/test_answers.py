@@ -89,6 +89,17 @@ def test_too_few_texts_do_not_make_an_answer_incomplete(item):
 
 
 @pytest.mark.parametrize("key", ["stability", "robustness", "seed-consistency", "plausibility"])
+def test_good_scores_of_an_explanation_that_may_be_unfaithful_are_not_called_doubtful(key):
+    rule = PROPERTIES[key].rule
+    rows = [Row(name, bound.good, 90, (bound.good, bound.good)) for name, bound in rule.thresholds.items()]
+    rows.append(Row("kendall/randomized", 0.4, 90, (0.4, 0.4)))
+    (verdict,) = (verdict for verdict in verdicts(rows, "attention") if verdict.key == key)
+    assert verdict.answer == "undecided"
+    expected = "The scores are good, but the answer about faithfulness is undecided."
+    assert meaning(REPORT, verdict, False, "attention", rows) == expected
+
+
+@pytest.mark.parametrize("key", ["stability", "robustness", "seed-consistency", "plausibility"])
 def test_an_answer_about_an_unfaithful_explanation_says_why_it_means_nothing(key):
     verdict = Verdict("T", "not meaningful", (text_note("it is"),), key=key)
     assert meaning(REPORT, verdict, False, "attention").startswith("The explanation is not faithful: ")

@@ -461,7 +461,7 @@ def test_the_place_of_a_score_that_no_number_of_texts_decides(limits, place):
 
 def test_an_answer_that_is_not_meaningful_has_its_sign_and_its_own_look_everywhere():
     """On the page, in the terminal, and on the card; neither as a no nor as one that was not measured."""
-    reasons = (note(NoteCode.DEPENDS_ON, title="Faithfulness"), *VERDICTS[0].reasons)
+    reasons = (note(NoteCode.DEPENDS_ON, title="Faithfulness", answer="no"), *VERDICTS[0].reasons)
     refuted = (replace(VERDICTS[0], answer="not meaningful", reasons=reasons), replace(VERDICTS[1], answer="no"))
     report = full_report(plots={}, verdicts=refuted)
     page = report.to_html()

@@ -23,6 +23,7 @@ from steadygaze.report.page import (
     templates,
 )
 from steadygaze.report.plot_data import pictures, reliability_picture
+from steadygaze.report.sentences import sentence
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import (
@@ -41,6 +42,8 @@ from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, MeasureKey, Row, Shift, Verdict
 
 COLLAPSED = "collapsed"
+GOOD_SCORES = "The scores are good, but {}."
+"""For a property that is undecided only because one that it depends on is."""
 SILENT = "The {noun} does not depend on the text: it is stable, but explains nothing."
 IN_HEADER = ("model", "explanation", "texts", "truncated texts", "unknown tokens")
 """Facts in the header of the page."""
@@ -55,6 +58,8 @@ def meaning(report: Report, verdict: Verdict, collapsed: bool, noun: str, rows: 
     """Explain an answer.  `collapsed`: the explanation does not depend on the text.  `rows`: those of the verdict."""
     if collapsed and COLLAPSED in verdict.thresholds:
         return SILENT.format(noun=noun)
+    if verdict.answer == "undecided" and (of := [item for item in verdict.reasons if item.code == NoteCode.DEPENDS_ON]):
+        return GOOD_SCORES.format(sentence(of[0]))
     meanings = next((item.meanings for item in report.properties if item.name == verdict.key), {})
     doubtful = [row for row in _rated(verdict, rows) if row.interval is None or not _is_yes(verdict, row)]
     answer: str = verdict.answer

@@ -3,10 +3,8 @@
 The thresholds are those of the properties; nothing here may be tuned to these models.
 """
 
-import json
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,24 +16,24 @@ from steadygaze.properties import PROPERTIES
 from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.report import Report
 
-STABILITY_TITLE, FAITHFULNESS_TITLE = "Stability", "Faithfulness"
-POSITION, PLAUSIBILITY_TITLE = "No shortcut leakage", "Plausibility"
-SEEDS, RIGHT = 20, 19
+YES = dict.fromkeys(("stability", "faithfulness", "shortcut-leakage", "plausibility"), "yes")
+UNFAITHFUL = {"faithfulness": "no", "stability": "not meaningful", "plausibility": "not meaningful"}
 EXPECTED = {  # model -> the expected answers
-    "honest": {STABILITY_TITLE: "yes", FAITHFULNESS_TITLE: "yes", POSITION: "yes", PLAUSIBILITY_TITLE: "yes"},
-    "strict": {STABILITY_TITLE: "yes", FAITHFULNESS_TITLE: "yes", POSITION: "yes", PLAUSIBILITY_TITLE: "yes"},
-    "aside": {FAITHFULNESS_TITLE: "no"},
-    "even": {STABILITY_TITLE: "no", FAITHFULNESS_TITLE: "no", POSITION: "no"},
-    "first": {STABILITY_TITLE: "no", FAITHFULNESS_TITLE: "no", POSITION: "no"},
-    "coded": {POSITION: "no", FAITHFULNESS_TITLE: "no"},
+    "honest": YES,
+    "strict": YES,
+    "aside": UNFAITHFUL,
+    "even": {**UNFAITHFUL, "shortcut-leakage": "no"},
+    "first": {**UNFAITHFUL, "shortcut-leakage": "no"},
+    "coded": {**UNFAITHFUL, "shortcut-leakage": "no"},
 }
 
 
+SEEDS, RIGHT = 20, 19
 GUILTY = {  # model -> the number that must be a failure
     "aside": "comprehensiveness/relative",
     "even": "collapsed",
     "first": "collapsed",
-    "coded": "position-leak/shuffled",
+    "coded": "position-leak/unaccounted",
 }
 
 
@@ -50,14 +48,14 @@ def fast_and_slow(names: Iterable[str]) -> list[Any]:
 @cache
 def report(name: str, seed: int) -> Report:
     here = world(seed)
-    config = ProbeConfig(sample=30, seed=seed)
+    config = ProbeConfig(sample=100, seed=seed)
     return run_audit(
         AuditRequest(oracle_adapter(name, here, seed), here.examples, config, synonyms=here.synonyms)
     ).report()
 
 
 def answers(name: str, seed: int) -> dict[str, str]:
-    results = {verdict.title: verdict.answer for verdict in report(name, seed).verdicts}
+    results = {verdict.key: verdict.answer for verdict in report(name, seed).verdicts}
     return {question: results[question] for question in EXPECTED[name]}
 
 
@@ -76,16 +74,6 @@ def test_the_measure_made_for_a_flaw_fails_its_thresholds(name):
     ]
     assert bounds
     assert all(bound.decide(row) == "no" for bound in bounds)
-
-
-def test_the_page_of_results_has_the_counts_of_the_records():
-    root = Path(__file__).parents[2]
-    lines = (root / "studies" / "records" / "audit_oracles.jsonl").read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
-    right = [EXPECTED[record["model"]].items() <= record["verdicts"].items() for record in records]
-    page = (root / "docs" / "results" / "audit-tests.md").read_text(encoding="utf-8")
-    assert f"{sum(right)} of {len(records)} models" in page
-    assert page.count(f"{SEEDS} of {SEEDS}") == len(EXPECTED) == len(records) / SEEDS
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from steadygaze.auditing.prepare_case import prepare
 from steadygaze.results.audit_config import ProbeConfig
 from studies.oracles.explainers import EXPLAINERS, explainers
 from studies.oracles.models import MODELS, adapter
+from studies.oracles.run import SPLIT, split_hash
 from studies.oracles.shapley import ExactWeights
 from studies.oracles.table import expected
 from studies.oracles.worlds import Shape, world
@@ -86,6 +87,10 @@ def test_explanations_are_finite_and_depend_on_the_text_alone():
         single = case.explainers[name].explain(case.model, alone).weights[alone.mask]
         whole = weights[: len(case.data.text.ids)][torch.from_numpy(case.data.text.words)][: len(single)]
         assert torch.allclose(single, whole), name
+
+
+def test_the_worlds_are_those_that_were_committed_before_the_test():
+    assert split_hash() == SPLIT
 
 
 def test_each_answer_is_expected_somewhere():

@@ -11,7 +11,7 @@ from steadygaze.results.advice import FEW_TEXTS
 
 AGAINST_SHORTCUTS = f"a technique against shortcuts, {FEW_TEXTS}"
 FEWER_SHORTCUTS = Advice(AdviceKind.TRAIN, AGAINST_SHORTCUTS, ("--technique", "random-pretraining"))
-LEAK, VALUE_LEAK, ACCOUNTED = (0.04, 0.05), (0.08, 0.10), (0.06, math.inf)
+LEAK, VALUE_LEAK, ACCOUNTED = (0.04, 0.05), (0.08, 0.10), (0.08, math.inf)
 """From the training worlds of studies/oracles: codes reach 0.1 and more, honest explanations 0.00 to 0.04 of the label;
 honest ones leave 0.00 to 0.04 unaccounted, a code in a tenth of the texts 0.07 to 0.12."""
 LEAKAGE = Property(

@@ -148,18 +148,21 @@ def test_attention_of_a_model_without_special_tokens_is_that_of_its_words():
 
 
 def many(kind: str, count: int = 120, **known: Tensor | ProbeConfig) -> AuditCase:
-    """Weights that write the label into a place, that stand on the second word, are even, or on a word anywhere."""
+    """Weights that write the label into a place, are on the second word or any word, uneven by chance, or equal."""
     random = np.random.default_rng(0)
     lengths, label = random.integers(4, 20, count), torch.arange(count) % 2
     place = {"coded": label, "second": torch.ones_like(label), "word": torch.from_numpy(random.integers(0, lengths))}
     weights = torch.from_numpy(random.uniform(0.9, 1.1, (count, 22)))
+    if kind == "equal":
+        weights[:] = 1
     if kind in place:
         weights[torch.arange(count), place[kind] + 1] += 50
     return case_of(weights, label, lengths.tolist(), **known)
 
 
 @pytest.mark.parametrize(
-    ("kind", "leaks", "collapsed"), [("coded", True, 0), ("second", False, 1), ("even", False, 1), ("word", False, 0)]
+    ("kind", "leaks", "collapsed"),
+    [("coded", True, 0), ("second", False, 1), ("equal", False, 1), ("uneven", False, 0), ("word", False, 0)],
 )
 def test_each_kind_of_uninformative_attention_is_detected_by_its_measure(kind, leaks, collapsed):
     findings = findings_in(many(kind))

@@ -179,6 +179,10 @@ def test_the_order_of_the_texts_changes_no_mean(here):
     assert_same(expected, report(here, here.examples[::-1], sample=len(here.examples)))
 
 
+OF_ALL_TEXTS = ("position-leak", "content-leak", "encode-meter", "flip-radius", "flip-radius/above-random")
+"""A reader is trained on all texts; the radius of a change has the spread of their vectors."""
+
+
 @pytest.mark.slow
 def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
     long = Example(" ".join(["thinga"] * 120), "good")
@@ -191,7 +195,7 @@ def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
     other = {(f.measure, f.explainer): f.values for f in long_audit.findings if f.values is not None}
     for finding in short_audit.findings:
         whole = finding.values is not None and len(finding.values) == len(here.examples)
-        if whole and finding.measure not in ("position-leak", "flip-radius", "flip-radius/above-random"):
+        if whole and finding.measure not in OF_ALL_TEXTS:
             values = other[finding.measure, finding.explainer][: len(here.examples)]
             has_both = finding.values.isfinite() & values.isfinite()
             torch.testing.assert_close(finding.values[has_both], values[has_both], rtol=0, atol=ROUNDING)

@@ -241,7 +241,7 @@ def test_an_answer_that_is_not_wanted_fails_by_question_or_by_its_short_name():
             full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes",), "It must."),))
         )
         assert failure.sentence.startswith(
-            f"{STABILITY_TITLE}: the answer is 'undecided'; 'yes' was required (When three words"
+            f"{STABILITY_TITLE}: the answer is 'undecided'; 'yes' was required (With the highlighted words"
         )
         assert failure.sentence.endswith("): It must.")
         assert (

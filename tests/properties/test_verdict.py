@@ -188,7 +188,6 @@ def test_rows_of_one_kind_and_a_collapse_are_one_test_and_none():
     assert rule_of(STABILITY).rule.tests(rule_of(STABILITY).rule.thresholds) == 2
 
 
-@pytest.mark.xfail(strict=True, reason="Rule.tests counts rows whose threshold of no is infinite")
 def test_a_row_that_is_never_a_no_is_not_a_test():
     rule = rule_of(SHORTCUT).rule
     assert rule.tests(["label-unaccounted", "content-leak"]) == rule.tests(["content-leak"]) == 1

@@ -60,13 +60,13 @@ MEANINGS = {
     "comprehensiveness/above-random": "probability lost without the top-weighted words, minus random words",
 }
 PERTURBATIONS = {
-    "jensen-shannon/noise": "small noise",
-    "jensen-shannon/1-synonym": "one synonym",
-    "jensen-shannon/3-synonyms": "three synonyms",
-    "jensen-shannon/fgm-label": "one gradient step (FGM)",
-    "jensen-shannon/pgd-attention": "the worst small change (PGD)",
+    "weight-correlation/reworded": "synonyms of random words",
+    "weight-correlation/reworded-top": "synonyms of the highlighted words",
+    "weight-correlation/noise": "small noise",
+    "weight-correlation/fgm-label": "one gradient step (FGM)",
+    "weight-correlation/pgd-attention": "the worst small change (PGD)",
 }
-"""Measures of the verdict about stability, and what they change."""
+"""Measures of the verdicts about stability and robustness, and what they change."""
 POLICY = Policy(
     (Requirement("accuracy", ">=", 0.8),),
     (
@@ -202,13 +202,13 @@ def _verdicts(reports: Mapping[str, Report]) -> Table:
 
 
 def stability_summary(name: str, report: Report) -> str:
-    """Perturbations under which the attention is stable, by the thresholds of the verdict."""
-    rule = PROPERTIES["stability"].rule
-    assert rule is not None
+    """Perturbations under which the attention is stable, by the thresholds of the verdicts."""
+    rules = [rule for name in ("stability", "robustness") if (rule := PROPERTIES[name].rule) is not None]
+    thresholds = {name: threshold for rule in rules for name, threshold in rule.thresholds.items()}
     answers: dict[str, list[str]] = {"yes": [], "no": [], "undecided": []}
     for measure, perturbation in PERTURBATIONS.items():
         if (row := report.find(measure)) is not None and row.n:
-            answers[rule.thresholds[measure].decide(row)].append(f"{perturbation} ({number(row.value)})")
+            answers[thresholds[measure].decide(row)].append(f"{perturbation} ({number(row.value)})")
     titles = {"yes": "stable under ", "no": "not stable under ", "undecided": "undecided: "}
     parts = [f"{titles[answer]}{', '.join(changes)}" for answer, changes in answers.items() if changes]
     return f"Attention of {name} is {'; '.join(parts)}."

@@ -248,10 +248,13 @@ class AuditCase:
         return {}
 
     def other_words(self, draw: int) -> Tensor:
-        """(M,) a word of another text in place of each word."""
-        text = self.data.text
+        """(M,) a word of another text in place of each word; the order of the texts does not matter."""
+        text, order = self.data.text, np.argsort(self.keys.numpy(), kind="stable")
+        tokens, lengths = text.indices(order), np.asarray(text.lengths)[order]
         seed = RandomKey(self.config.seed).child(15, draw).key % (1 << 63)
-        return torch.from_numpy(words_of_other_texts(text.ids, text.words, np.asarray(text.lengths), seed))
+        words = text.ids.copy()
+        words[tokens] = words_of_other_texts(text.ids[tokens], text.words[tokens], lengths, seed)
+        return torch.from_numpy(words)
 
     @cached_property
     def best_orders(self) -> tuple[Tensor, ...]:

@@ -10,6 +10,7 @@
 `tune` read nothing else.  A user adds one in a module of their own: `PROPERTIES["name"] = Property(...)`.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
@@ -159,7 +160,8 @@ class Rule:
 
     def tests(self, measured: Collection[str]) -> int:
         """The number of rows, or groups of rows, that could each cause a no."""
-        groups = {next((group for group in self.together if name in group), name) for name in measured}
+        refutable = [name for name in measured if math.isfinite(self.thresholds[name].bad)]
+        groups = {next((group for group in self.together if name in group), name) for name in refutable}
         return max(1, len(groups - {COLLAPSED}))
 
     @property

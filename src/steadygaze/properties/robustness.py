@@ -34,12 +34,12 @@ ROBUSTNESS = Property(
                 ("noise", "under small noise, the weights correlate {value} with the original", None),
                 (
                     "fgm-label",
-                    "under one gradient step against the predicted label (FGM), they correlate {value}",
+                    "under one gradient step against the predicted label (FGM), the weights correlate {value}",
                     None,
                 ),
                 (
                     "pgd-attention",
-                    "under the worst small change of the embeddings, they correlate {value}",
+                    "under the worst small change of the embeddings, the weights correlate {value}",
                     NoteCode.FGM_ON_SAME_TEXTS,
                 ),
             )

@@ -44,7 +44,10 @@ STABILITY = Property(
                 )
                 for condition, sentence in (
                     ("reworded", "with a tenth of the words reworded, the weights correlate {value} with the original"),
-                    ("reworded-top", "with the highlighted words reworded, they correlate {value}"),
+                    (
+                        "reworded-top",
+                        "with the highlighted words reworded, the weights correlate {value} with the original",
+                    ),
                 )
             },
         },

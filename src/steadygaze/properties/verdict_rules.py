@@ -30,7 +30,16 @@ from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.properties import PROPERTIES, measure_of
 from steadygaze.properties.commands import AuditCommands
 from steadygaze.properties.measures.shortcut_measures import FEWEST as TEXTS_PER_CLASS
-from steadygaze.properties.property import COLLAPSED, FEWEST, FEWEST_FOR_YES, Advice, AdviceKind, Property, Rule
+from steadygaze.properties.property import (
+    COLLAPSED,
+    FEWEST,
+    FEWEST_FOR_YES,
+    Advice,
+    AdviceKind,
+    Property,
+    Rule,
+    widening,
+)
 from steadygaze.results.formatting import explainer_name
 from steadygaze.results.intervals import wilson_interval
 from steadygaze.results.leakage_warnings import MITIGATION
@@ -236,14 +245,14 @@ def _texts_to_read(needed: float, usable: int, read: int) -> tuple[int, int]:
     return _rounded_up(mean), _rounded_up(max(mean, needed / share))
 
 
-def deciding_texts(row: Row, good: float, bad: float) -> float:
+def deciding_texts(row: Row, good: float, bad: float, tests: int = 1, fewest: int = FEWEST_FOR_YES) -> float:
     """The number of texts with which a score like this one decides; infinite between the thresholds."""
     sign, (low, high) = (1 if good > bad else -1), row.interval or (-math.inf, math.inf)
     to_yes, to_no = (row.value - low, high - row.value)[::sign]
     if (inside := sign * (row.value - good)) > 0:
-        return max(FEWEST_FOR_YES, row.n * (to_yes / inside) ** 2)
+        return max(fewest, row.n * (to_yes / inside) ** 2)
     inside = sign * (bad - row.value)
-    return row.n * (to_no / inside) ** 2 if inside > 0 else math.inf
+    return row.n * (widening(tests) * to_no / inside) ** 2 if inside > 0 else math.inf
 
 
 def advise(
@@ -252,21 +261,22 @@ def advise(
     audited: int,
     context: AdviceContext = UNKNOWN,
     missing: Note | None = None,
+    tests: int = 1,
 ) -> tuple[Advice, ...]:
     """What would decide a verdict.
 
     `undecided`: rows without an answer.  `audited` texts were read.  `missing`: why a measure that a yes needs is
     absent.
     """
-    more = _more_texts(undecided, limits, audited, context) if undecided else []
+    more = _more_texts(undecided, limits, audited, context, tests) if undecided else []
     return (*_after_missing(missing, audited, context), *more)
 
 
-def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, context: AdviceContext) -> list[Advice]:
+def _more_texts(rows: Sequence[Row], limits: Limits, audited: int, context: AdviceContext, tests: int) -> list[Advice]:
     available = math.inf if context.available is None else context.available
     if any(row.n < FEWEST or row.interval is None for row in rows):
         return [_at_least_fewest(min(rows, key=lambda row: row.n), audited, context)]
-    needed = {row.measure: deciding_texts(row, *limits[row.measure]) for row in rows}
+    needed = {row.measure: deciding_texts(row, *limits[row.measure], tests) for row in rows}
     no = [row for row in rows if _leans_to_no(row, *limits[row.measure]) and needed[row.measure] <= MOST]
     row = min(no, key=lambda item: needed[item.measure]) if no else max(rows, key=lambda item: needed[item.measure])
     if needed[row.measure] > MOST:
@@ -298,7 +308,8 @@ def _at_least_fewest(row: Row, audited: int, context: AdviceContext) -> Advice:
 def _other_than_more_texts(row: Row, limits: Limits, context: AdviceContext) -> list[Advice]:
     """Advice for a score that no number of texts decides: what may lead to a yes."""
     (good, bad), label = limits[row.measure], measure_of(row.measure).label(row.measure)
-    numbers = {"measure": row.measure, "label": label, "value": row.value, "good": good, "bad": bad}
+    never = None if math.isinf(bad) else bad
+    numbers = {"measure": row.measure, "label": label, "value": row.value, "good": good, "bad": never}
     other = advise_after_no(row.measure, explainer_name(row), context)
     return [
         Advice(AdviceKind.NOT_MORE_TEXTS, numbers=numbers),
@@ -370,7 +381,7 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
         reasons.append(note(NoteCode.YES_NEEDS, measure=name, label=label, absent=absent))
     undecided = [rows[name] for name in answers if answers[name] == answer == "undecided"]
     audited = sum(context.predicted) or max(row.n for row in rows.values())  # a retraining counts other texts
-    advice = advise(undecided, limits, audited, context, absent)
+    advice = advise(undecided, limits, audited, context, absent, rule.tests(measured))
     if answer == "no":
         advice = (advise_after_no(next(name for name in answers if answers[name] == "no"), explainer, context),)
     if answer != "yes" and not context.has_learned:

@@ -14,7 +14,12 @@ PREDICTION = "the prediction"
 """Shown for scores that do not depend on an explainer."""
 SHIFT_SCALE = "0: the same words, 0.69: entirely different words"
 """How to read a Jensen–Shannon divergence."""
-CONDITION_NAMES = {"fgm-label": "FGM", "pgd-attention": "PGD"}
+CONDITION_NAMES = {
+    "fgm-label": "FGM",
+    "pgd-attention": "PGD",
+    "reworded": "random words",
+    "reworded-top": "highlighted words",
+}
 """Condition -> its name in a sentence, if the literature has another one."""
 
 

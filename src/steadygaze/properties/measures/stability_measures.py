@@ -267,7 +267,7 @@ MEASURES = (
         UNIT,
         "neither",
         proportion=True,
-        probes=(*PERTURBATIONS, *REWORDED, *OTHER_MODELS),
+        probes=(*PERTURBATIONS, REWORDED[0], *OTHER_MODELS),
         columns=(Column("label-flip/3-synonyms", "flips", _FLIPS, "lower"),),
         inputs="predictions",
     ),

@@ -74,7 +74,8 @@ def _findings(case: AuditCase, name: str, answers: dict[str, Tensor]) -> Iterato
         yield Finding("value-leak", balance(readings.shown - label), name, settings)
     yield Finding("encode-meter", label_readers.encode_meter(readings.shown, label), name, settings)
     rank = label_readers.stripe_x(readings.shown[read], label[read])
-    yield Finding("stripe-x", value=rank, explainer=name, settings=settings, n=int(read.sum()))
+    n = int(read.sum())
+    yield Finding("stripe-x", None, name, settings, _not_sampled(read, n), value=rank, n=n)
 
 
 def _share(missing: Tensor, name: str, settings: dict[str, int]) -> Finding:
@@ -83,7 +84,12 @@ def _share(missing: Tensor, name: str, settings: dict[str, int]) -> Finding:
     n, total = len(values), float(values.sum())
     interval = wilson_interval(total, n) if n else None
     value = total / n if n else 0.0
-    return Finding("label-unaccounted", value=value, interval=interval, explainer=name, settings=settings, n=n)
+    notes = _not_sampled(missing, n)
+    return Finding("label-unaccounted", None, name, settings, notes, value=value, interval=interval, n=n)
+
+
+def _not_sampled(values: Tensor, n: int) -> tuple[Note, ...]:
+    return (note(NoteCode.NOT_SAMPLED, texts=n, others=len(values) - n),) if n < len(values) else ()
 
 
 NONE, BEST, LABEL = "no words", "best words", "label of"

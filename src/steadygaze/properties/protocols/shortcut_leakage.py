@@ -31,6 +31,7 @@ from steadygaze.properties.audit_case import (
     Finding,
     Rows,
     missing_findings,
+    other_explainers,
     selecting_explainers,
     texts_without_selection,
 )
@@ -65,6 +66,9 @@ def shortcut_leakage(case: AuditCase) -> Iterator[Finding]:
             Finding(measure, scores[measure], name) for measure in (*FIRST, ABOVE_RATIONALE) if measure in scores
         )
         yield _collapse(case, name)
+    if not case.unaccounted:
+        reason = NoteCode.NO_OTHER_TEXTS if other_explainers(case) else NoteCode.ONLY_RANDOM_EXPLAINER
+        yield from missing_findings(("position-leak/unaccounted",), Note(reason))
     yield from missing_findings(DEFAULT if case.blank is None else (), NO_BLANKS)
     if not knows_sentences(case):
         yield from missing_findings((*FIRST, ABOVE_RATIONALE), NO_SENTENCES)

@@ -101,6 +101,7 @@ class NoteCode(StrEnum):
     READER_NOT_TRAINED = "reader-not-trained"
     SECOND_TEXT = "second-text"
     SELECTION_LIKE_RANDOM = "selection-like-random"
+    SUBSTITUTES = "substitutes"
     TRAINING_SPLIT = "training-split"
     TRAINING_TEXTS = "training-texts"
     UNSELECTED_PREDICTS_BETTER = "unselected-predicts-better"

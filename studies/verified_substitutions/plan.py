@@ -12,9 +12,13 @@ CORPORA = {
     "tweet_emotion": "TweetEval emotion",
     "ag_news": "AG News",
 }
-SOURCES = {"today": "WordNet, unverified", "verified": "WordNet, verified"}
-DRAWS = 50
-"""Pairs of each corpus and source."""
+SOURCES = {"today": 50, "senses": 25, "verified": 50}
+"""Source -> pairs of each corpus.
+
+today      the unverified table of WordNet
+senses     pairs that pass all filters but the contextual one
+verified   the verified table
+"""
 BEFORE, AFTER = 6, 5
 """Words of a window before and after the substituted word: 12 in all."""
 MAX_SYNONYMS = 8

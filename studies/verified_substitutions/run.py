@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from studies.data_folder import data_folder
-from studies.verified_substitutions.plan import CORPORA, DRAWS, SOURCES, draw
+from studies.verified_substitutions.plan import CORPORA, SOURCES, draw
 
 BATCH = 50
 """Pairs of a file to rate from."""
@@ -24,6 +24,7 @@ BATCH = 50
 @dataclass(frozen=True, kw_only=True)
 class Options:
     tables: Path = field(metadata={"help": "folder of the tables"})
+    wordnet: Path = field(metadata={"help": "folder of the WordNet database"})
     out: Path = field(metadata={"help": "folder of pairs, batches and coverage"})
     seed: int = 0
 
@@ -32,7 +33,7 @@ def run(options: Options) -> None:
     from steadygaze.data.corpora import load_corpus
     from steadygaze.data.substitutable_pairs import substitutable_pairs
     from steadygaze.data.synonym_tables import read_synonyms
-    from steadygaze.data.verified_tables import texts_with_substitutes
+    from steadygaze.data.verified_tables import candidate_rows, texts_with_substitutes
     from steadygaze.data.word_tokenizer import document_frequency
 
     pairs: list[dict[str, Any]] = []
@@ -41,8 +42,13 @@ def run(options: Options) -> None:
         splits = load_corpus(corpus, data_dir=data_folder(corpus)).splits
         vocabulary = document_frequency([example.text for example in splits["train"]])
         texts = [example.text for example in splits["test"]]
-        for source in SOURCES:
-            table = substitutable_pairs(read_synonyms(options.tables / f"{corpus}.{source}.jsonl", folded=True))
+        tables = {
+            name: read_synonyms(options.tables / f"{corpus}.{name}.jsonl", folded=True)
+            for name in ("today", "verified")
+        }
+        tables["senses"] = candidate_rows([options.wordnet], vocabulary)
+        for source, number in SOURCES.items():
+            table = substitutable_pairs(tables[source])
             rows = {
                 word: [name for name in row if name in vocabulary] for word, row in table.items() if word in vocabulary
             }
@@ -50,7 +56,7 @@ def run(options: Options) -> None:
             coverage.append(
                 {"corpus": corpus, "source": source, "pairs": sum(map(len, rows.values())), "texts": counts}
             )
-            drawn = draw(rows, texts, DRAWS, options.seed)
+            drawn = draw(rows, texts, number, options.seed)
             pairs += ({"corpus": corpus, "source": source, **asdict(item)} for item in drawn)
     random.Random(options.seed).shuffle(pairs)
     (options.out / "batches").mkdir(parents=True, exist_ok=True)

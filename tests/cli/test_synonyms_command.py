@@ -97,6 +97,8 @@ def test_build_verifies_a_table(
     assert verification is not None
     assert (verification.encoder, verification.sources) == ("abc", ("table.csv",))
     result = json.loads(run(capsys, *command, "--replace", "--json").out)["verified"]
+    monkeypatch.setattr(States, "similarity", lambda states, contexts: np.zeros(len(contexts)))
+    assert "none of 4 pairs was verified" in run(capsys, *command, "--replace").err
     assert result == {"candidates": 4, "threshold": 0.85, "texts": {"0": 0, "1": 40, "2": 0, "3": 0}}
 
 

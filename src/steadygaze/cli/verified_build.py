@@ -64,6 +64,10 @@ def verify_sources(out_file: Path, sources: Sequence[str], corpus: Corpus | None
     states = WordStates(locate(encoder))
     texts = [part for item in corpus.training for part in (item.text, item.question) if part is not None]
     verified = verified_rows(sources, texts, document_frequency(texts), states.similarity)
+    if not verified.rows:
+        raise UserError(
+            f"none of {verified.candidates:,} pairs was verified: pass more texts, another source or another encoder"
+        )
     names = tuple(Path(source).name for source in sources)
     verification = Verification(states.digest, THRESHOLD, corpus.fingerprint, names)
     return VerifiedBuild(SynonymTable(verified.rows), verification, verified.candidates, texts)

@@ -42,7 +42,8 @@ def area(records: Records, score: str) -> float:
     """Probability that a substitution that keeps the meaning has the higher score; ties count half."""
     good = [record[score] for record in records if keeps_meaning(record)]
     bad = [record[score] for record in records if not keeps_meaning(record)]
-    return sum((a > b) + (a == b) / 2 for a in good for b in bad) / (len(good) * len(bad))
+    wins = float(sum((a > b) + (a == b) / 2 for a in good for b in bad))
+    return wins / (len(good) * len(bad))
 
 
 def numbers() -> list[Number]:

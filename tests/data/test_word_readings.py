@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from steadygaze.core.errors import UserError
-from steadygaze.data.word_readings import SharedReading, likely_synonyms, shared_readings
+from steadygaze.data.word_readings import likely_synonyms, shared_readings
 
 DATA = {
     "noun": [("01", "film Movie_star movie"), ("02", "film skin"), ("03", "wit card"), ("04", "Paris paris_green")],

@@ -14,7 +14,7 @@ from studies.verified_substitutions.plan import CORPORA, SOURCES
 
 FILE = RECORDS / "verified_substitutions.jsonl"
 RUN = "python -m studies run verified_substitutions --tables TABLES --wordnet WORDNET --out OUT"
-COMMIT = "COMMIT_OF_THE_RUN"
+COMMIT = "fe0a7ca"
 DRAWN = Origin(COMMIT, RUN)
 THRESHOLD = 0.85
 Records = list[dict[str, Any]]

@@ -240,7 +240,7 @@ def table_origin(synonyms: Synonyms) -> str:
     >>> table_origin(Synonyms(table, count, torch.zeros(3, dtype=torch.bool), origin="none"))
     'none'
     """
-    if synonyms.origin == "none":
+    if synonyms.origin not in ("table", "verified"):
         return synonyms.origin
     table, count = synonyms.table.cpu(), synonyms.count.cpu()
     content = table.masked_fill(torch.arange(table.shape[1]) >= count.unsqueeze(-1), -1)

@@ -74,7 +74,7 @@ def _choice(choice: Records) -> list[Number]:
     result = [DRAWN.number(f"area.{score}", area(loose, score), n=len(loose)) for score in scores]
     second = [r for r in choice if r["draw"] == "second"]
     result.append(DRAWN.number("choice.pairs", len(choice)))
-    for threshold in (0.6, 0.7, 0.75, 0.8, THRESHOLD):
+    for threshold in (0.6, 0.7, 0.75, 0.8, 0.82, THRESHOLD, 0.88):
         rated = [keeps_meaning(r) for r in second if r["similarity"] >= threshold and r["share"] >= 0.3]
         result.append(_share(f"choice.precision.{threshold}", rated))
     return result

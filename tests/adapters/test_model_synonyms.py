@@ -14,8 +14,9 @@ from steadygaze.adapters.model_synonyms import model_synonyms
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
 from steadygaze.data.batches import collate
+from steadygaze.data.verified_tables import Verification, verified_text
 from steadygaze.perturbations.word_substitution import MAX_SYNONYMS
-from steadygaze.properties.probes.text_perturbations import observe, substitute_synonyms
+from steadygaze.properties.probes.text_perturbations import observe, substitute_synonyms, table_origin
 
 TABLE = {"good": ["fine", "nice"], "bad": ["poor"], "film": ["movie", "film"], "do": ["perform"], "TV": ["telly"]}
 
@@ -120,3 +121,13 @@ def test_what_is_no_table_is_refused(table, box):
 def test_rows_that_differ_in_case_are_one_row_in_a_black_box(box):
     table = model_synonyms(box, {"Film": ["movie"], "film": ["picture"]}, ["a film"])
     assert named(table, box.tokens.vocabulary)["film"] == ["movie", "picture"]
+
+
+def test_the_origin_is_that_of_the_file(box, tmp_path):
+    file = tmp_path / "table.jsonl"
+    file.write_text(verified_text({"good": ["fine"]}, Verification("abc", 0.9, "def")))
+    for adapter in (box, as_adapter(fitted())):
+        table = model_synonyms(adapter, file, TEXTS)
+        assert table.origin == "verified"
+        assert table_origin(table).startswith("verified-")
+        assert model_synonyms(adapter, TABLE, TEXTS).origin == "table"

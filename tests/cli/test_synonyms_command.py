@@ -1,13 +1,17 @@
 """The commands of synonym tables."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from commands import run
+from steadygaze.data.context_filter import Context
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.synonym_tables import read_synonyms
+from steadygaze.data.verified_tables import read_verification
 
 ROWS = ["good,nice,bad", "bad,good", "nice,good", "film,movie,moving picture,film", "movie,film"]
 
@@ -64,9 +68,46 @@ def test_build_groups_inflected_forms_and_typos(
     assert groups.representative("moive") == "film"
 
 
+class States:
+    """An encoder to which only film and movie are alike."""
+
+    digest = "abc"
+
+    def __init__(self, folder: Path) -> None:
+        assert (folder / "config.json").exists()
+
+    def similarity(self, contexts: Sequence[Context]) -> np.ndarray:
+        return np.array(
+            [float({item.text[item.start : item.end], item.substitute} == {"film", "movie"}) for item in contexts]
+        )
+
+
+def test_build_verifies_a_table(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steadygaze.models.encoders.word_states.WordStates", States)
+    (folder / "encoder").mkdir()
+    (folder / "encoder" / "config.json").write_text("{}")
+    command = ["synonyms", "build", "table.csv", "--data", "reviews.csv", "--verify", "encoder", "--out", "table.jsonl"]
+    out = run(capsys, *command).out
+    assert "verified: 2 of 4 pairs, mean cosine 0.85 or more" in out
+    assert "words with a verified substitute: 0 % 0, 100 % 1, 0 % 2, 0 % 3 or more (of 40 texts)" in out
+    assert read_synonyms(folder / "table.jsonl") == {"film": ["movie"], "movie": ["film"]}
+    verification = read_verification(folder / "table.jsonl")
+    assert verification is not None
+    assert (verification.encoder, verification.sources) == ("abc", ("table.csv",))
+    result = json.loads(run(capsys, *command, "--replace", "--json").out)["verified"]
+    monkeypatch.setattr(States, "similarity", lambda states, contexts: np.zeros(len(contexts)))
+    assert "none of 4 pairs was verified" in run(capsys, *command, "--replace").err
+    assert result == {"candidates": 4, "threshold": 0.85, "texts": {"0": 0, "1": 40, "2": 0, "3": 0}}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["table.csv", "--out", "table.jsonl", "--verify", "minilm"], "--verify needs a synonym source and training"),
+        (["table.csv", "--data", "reviews.csv", "--out", "g.json", "--verify", "minilm"], "writes a table"),
+        (["table.csv", "--data", "reviews.csv", "--out", "t.jsonl", "--verify", "hub/name"], "no such folder"),
         (["--out", "groups.json"], "pass a synonym source, --inflection or --typos"),
         (["--typos", "--out", "groups.json"], "need training texts"),
         (["--inflection", "--data", "reviews.csv", "--out", "table.jsonl"], "write groups"),

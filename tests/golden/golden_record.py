@@ -55,6 +55,8 @@ The differences:
                     intervals of means are studentized; audit/* and compare were recorded again, with equal values
     findings        of schema 5: notes, absent scores, the failures of a gate, reasons and advice of verdicts are
                     data; every number and weight is equal bit for bit
+    substitutes     the note of audits with a synonym table that counts the texts with substitutes: written into six
+                    entries of audit/* alone
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.
 """

@@ -12,7 +12,9 @@ synonym of the same group substitutes a word by itself.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -21,6 +23,7 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.synonym_rewriting import match_case
 from steadygaze.data.synonym_tables import Table, as_table
+from steadygaze.data.verified_tables import read_verification
 from steadygaze.data.vocabulary_lexicon import representative_table, vocabulary_lexicon
 from steadygaze.perturbations.word_substitution import MAX_SYNONYMS, Synonyms
 
@@ -34,13 +37,21 @@ def model_synonyms(adapter: ModelAdapter, synonyms: str | Path | Table, texts: S
     `texts`: the texts in which words will be substituted, for a black box.
     """
     if isinstance(adapter.tokens, TextWords):
-        return _text_synonyms(adapter.tokens, substitutable_pairs(as_table(synonyms, folded=False)), texts)
+        table = _text_synonyms(adapter.tokens, substitutable_pairs(as_table(synonyms, folded=False)), texts)
+        return replace(table, origin=_origin(synonyms))
     lexicon = vocabulary_lexicon(adapter.tokens.vocabulary, adapter.tokens.kind)
     pairs = substitutable_pairs(as_table(synonyms, folded=adapter.tokens.kind == "words"))
     groups = getattr(adapter.tokens, "synonym_groups", None)
     ids, count = lexicon.table(representative_table(pairs, groups), MAX_SYNONYMS, same_group=True)
-    table, counts, continues, words = map(torch.from_numpy, (ids, count, lexicon.continues, lexicon.words))
-    return Synonyms(table, counts, continues, words)
+    values, counts, continues, words = map(torch.from_numpy, (ids, count, lexicon.continues, lexicon.words))
+    # The row of a representative has synonyms of other words of its group, which no filter tried in its place.
+    return Synonyms(values, counts, continues, words, "table" if groups else _origin(synonyms))
+
+
+def _origin(synonyms: str | Path | Table) -> Literal["table", "verified"]:
+    if isinstance(synonyms, str | Path) and read_verification(synonyms) is not None:
+        return "verified"
+    return "table"
 
 
 def _text_synonyms(tokens: TextWords, table: Table, texts: Sequence[str]) -> Synonyms:

@@ -14,6 +14,7 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.auditing.prepare_case import AuditRequest, PreparedCase, Settings
 from steadygaze.auditing.report_texts import evaluation_and_explanations, largest_shifts
+from steadygaze.auditing.substitute_counts import substitute_counts
 from steadygaze.core import __version__
 from steadygaze.core.maths.collapse import DISTINCT
 from steadygaze.core.maths.distributions import normalize
@@ -140,6 +141,7 @@ def build_report(audited: AuditFindings) -> Report:
         *([overlap] if training_texts else []),
         *_second_text(audited),
         *_below_baseline(prepared),
+        *substitute_counts(prepared.case),
         *_leakage(rows, selecting_explainers(prepared.case)),
         *(note(NoteCode.COVERAGE, message=str(warning), **tokens.counts) for warning in tokens.warnings()),
         *audited.notes,

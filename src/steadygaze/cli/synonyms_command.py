@@ -23,6 +23,7 @@ from steadygaze.results.audit_config import SYNONYM_TABLE
 
 if TYPE_CHECKING:
     from steadygaze.data.class_frequencies import ClassFrequencies, SuspiciousPair
+    from steadygaze.data.corpus import Corpus
     from steadygaze.data.synonym_grouping import Grouping
 
 synonyms = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Build, show and check synonym tables.")
@@ -30,6 +31,7 @@ app.add_typer(synonyms, name="synonyms")
 
 SOURCE = f"{SYNONYM_TABLE} wordnet: the installed database."
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=f"Synonym groups (.json). {SOURCE}")]
+VERIFY = "Keep pairs with the same meaning in the training texts, by a local encoder: a folder, or minilm."
 KEEP = "Keep pairs with different class frequencies (nominal false discovery rate: 5 %)."
 
 
@@ -38,6 +40,7 @@ KEEP = "Keep pairs with different class frequencies (nominal false discovery rat
         "synonyms build wordnet --out synonyms.jsonl",
         "synonyms build wordnet counter_fitted.parquet --data reviews.csv --out groups.json",
         "synonyms build wordnet --data sst2 --inflection --typos --out groups.json",
+        "synonyms build wordnet --data sst2 --verify minilm --out verified.jsonl",
     )
 )
 @common_options("device", "batch_size", "seed", "verbose")
@@ -58,22 +61,32 @@ def build(
         bool, model_option("--typos", help="Read unknown words as the word that they are a typo of.")
     ] = False,
     keep_suspicious: Annotated[bool, model_option("--keep-suspicious", help=KEEP)] = False,
+    verify: Annotated[str | None, model_option("--verify", metavar="ENCODER", help=VERIFY)] = None,
     replace: shared.Replace = False,
     *,
     common: Common,
 ) -> None:
     """Merge synonym sources into one table, or into groups."""
+    from steadygaze.cli.verified_build import verify_sources
     from steadygaze.core.output_paths import write_output
     from steadygaze.data.class_frequencies import without_pairs
     from steadygaze.data.substitutable_pairs import substitutable_pairs
     from steadygaze.data.synonym_tables import read_tables, table_text
 
     _check_build(out_file, sources, data, inflection or typos)
-    frequencies = None if data is None else _frequencies(data, text, label, drop_empty, common)
-    table = read_tables(sources or [], () if frequencies is None else frequencies.counts.keys())
+    corpus = None if data is None else _corpus(data, text, label, drop_empty, common)
+    frequencies = None if corpus is None else _frequencies(corpus)
+    verified = None
+    if verify is None:
+        table = read_tables(sources or [], () if frequencies is None else frequencies.counts.keys())
+    else:
+        verified = verify_sources(out_file, sources or [], corpus, verify)
+        table = verified.table
     grouping = _grouping(table.rows, frequencies, rule, inflection, typos, keep_suspicious)
     rows = table.rows if keep_suspicious else without_pairs(table.rows, grouping.suspicious)
     content = grouping.groups.to_json() if out_file.suffix == ".json" else table_text(rows)
+    if verified is not None:
+        content = verified.text(rows)
     write_output(out_file, content, replace=replace)
     result: dict[str, Any] = {
         "written": str(out_file),
@@ -87,6 +100,8 @@ def build(
     }
     if frequencies is not None and sources:
         result["coverage"] = _coverage(substitutable_pairs(rows), frequencies)
+    if verified is not None:
+        result["verified"] = verified.summary(rows)
     if common.json:
         print_json(result)
         return
@@ -97,7 +112,14 @@ def build(
         show(f"typos: {result['spellings']:,} words are recognized by their typos")
     _show_left_out(table.left_out)
     _show_check(result.get("coverage"), grouping.suspicious, frequencies, "kept" if keep_suspicious else "left out")
-    command = f"train DATA --synonym-groups {out_file} --out model/"
+    if verified is not None:
+        for line in verified.lines(rows):
+            show(line)
+    command = (
+        f"train DATA --synonym-groups {out_file} --out model/"
+        if verified is None
+        else f"audit MODEL --data DATA --synonyms {out_file}"
+    )
     print_line(stderr_console(common), f"next:  steadygaze {command}")
 
 
@@ -201,7 +223,7 @@ def check(
     from steadygaze.data.synonym_groups import read_group_file
     from steadygaze.data.synonym_tables import clean_table, read_tables
 
-    frequencies = _frequencies(data, text, label, drop_empty, common)
+    frequencies = _frequencies(_corpus(data, text, label, drop_empty, common))
     groups = read_group_file(Path(source))
     if groups is None:
         table = read_tables([source], frequencies.counts.keys())
@@ -220,13 +242,17 @@ def check(
     _show_check(coverage, suspicious, frequencies, "training leaves them out" if groups is None else "in the groups")
 
 
-def _frequencies(data: str, text: list[str] | None, label: str, drop_empty: bool, common: Common) -> "ClassFrequencies":
-    """Class frequencies of the training texts of a corpus."""
-    from steadygaze.data.class_frequencies import class_frequencies
+def _corpus(data: str, text: list[str] | None, label: str, drop_empty: bool, common: Common) -> "Corpus":
     from steadygaze.data.corpora import load_corpus
 
     columns = tuple(text or ("text",))
-    corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
+    return load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
+
+
+def _frequencies(corpus: "Corpus") -> "ClassFrequencies":
+    """Class frequencies of the training texts of a corpus."""
+    from steadygaze.data.class_frequencies import class_frequencies
+
     rows = [(part, item.label) for item in corpus.training for part in (item.text, item.question) if part is not None]
     return class_frequencies([part for part, _ in rows], [name for _, name in rows])
 

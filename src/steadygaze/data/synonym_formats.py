@@ -74,20 +74,30 @@ def read_wordnet(folder: Path, words: Collection[str] = ()) -> Rows:
 
 
 def _wordnet_pairs(folder: Path, part: str) -> Iterator[tuple[str, list[str]]]:
+    synsets = read_synsets(folder, part)
+    for word, senses in database_senses(folder, part).items():
+        if senses[0] not in synsets:
+            raise ValueError(f"index.{part} has the synset {senses[0]} of {word!r}, which data.{part} lacks")
+        # A capitalized word is a name.
+        members = [member for member in synsets[senses[0]] if member == member.lower()]
+        if word in members:
+            yield word, [member for member in members if member != word]
+
+
+def read_synsets(folder: Path, part: str) -> dict[str, list[str]]:
+    """Offset of each synset of a part of speech -> its words."""
     synsets = {}
     for line in _database_lines(folder / f"data.{part}"):
         fields = line.split(" ")
         count = int(fields[3], 16)
         synsets[fields[0]] = [MARKER.sub("", word).replace("_", " ") for word in fields[4 : 4 + 2 * count : 2]]
-    for line in _database_lines(folder / f"index.{part}"):
-        fields = line.split()
-        word, first_sense = fields[0].replace("_", " "), fields[-int(fields[2])]  # the last fields are offsets
-        if first_sense not in synsets:
-            raise ValueError(f"index.{part} has the synset {first_sense} of {word!r}, which data.{part} lacks")
-        # A capitalized word is a name.
-        members = [member for member in synsets[first_sense] if member == member.lower()]
-        if word in members:
-            yield word, [member for member in members if member != word]
+    return synsets
+
+
+def database_senses(folder: Path, part: str) -> dict[str, list[str]]:
+    """Word in lower case -> the offsets of its synsets, the most frequent first."""
+    rows = (line.split() for line in _database_lines(folder / f"index.{part}"))
+    return {fields[0].replace("_", " "): fields[-int(fields[2]) :] for fields in rows}  # the last fields are offsets
 
 
 def _database_lines(file: Path) -> Iterator[str]:
@@ -176,6 +186,8 @@ def _parquet(file: Path) -> Rows:
 
 def _lines(file: Path) -> Rows:
     rows = [parse_json(line, "a line") for line in read_text(file).split("\n") if line.strip()]
+    if rows and isinstance(rows[0], dict) and rows[0].keys() == {"verified"}:  # verified_tables.py
+        del rows[0]
     return [(row["word"], _several(row["synonyms"])) for row in rows]
 
 

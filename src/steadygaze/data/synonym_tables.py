@@ -125,11 +125,12 @@ def read_synonyms(path: str | Path, *, folded: bool = False, words: Collection[s
 
 def read_tables(sources: Sequence[str | Path], words: Collection[str] = ()) -> SynonymTable:
     """Merge tables; `words`: see synonym_formats.py."""
-    tables = []
-    for source in sources:
-        path = wordnet_folder() if str(source) == INSTALLED_WORDNET and not Path(source).exists() else Path(source)
-        tables.append(read_synonyms(path, words=words))
-    return clean_table(*tables)
+    return clean_table(*(read_synonyms(source_path(source), words=words) for source in sources))
+
+
+def source_path(source: str | Path) -> Path:
+    """The file or folder of a source; `wordnet` is the installed database."""
+    return wordnet_folder() if str(source) == INSTALLED_WORDNET and not Path(source).exists() else Path(source)
 
 
 def clean_table(*tables: Mapping[str, Sequence[str]]) -> SynonymTable:

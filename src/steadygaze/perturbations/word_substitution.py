@@ -27,8 +27,8 @@ class Synonyms:
     count: Tensor  # (V,) long
     continues: Tensor  # (V,) bool: a subword piece that continues the preceding word
     words: Tensor | None = None  # (V,) bool: ids that may occur in a text; None: all
-    origin: Literal["table", "none"] = "table"
-    """`none`: no table, and no word has a synonym."""
+    origin: Literal["table", "verified", "none"] = "table"
+    """`verified`: a verified table (data/verified_tables.py); `none`: no table, and no word has a synonym."""
     special: Tensor | None = None  # (V,) bool: <unk>, <s>, [CLS], [PAD] …; None: unknown
 
     def __post_init__(self) -> None:

@@ -177,6 +177,19 @@ def _below_baseline(fields: Fields) -> str:
     return f"{share}: the labels may be mapped to wrong classes; check --classes ({listed}{ellipsis}){option}."
 
 
+def _substitutes(fields: Fields) -> str:
+    counts = _fill(
+        "Words with a substitute in {texts:text}: {without:,} have none, {few:,} one or two, {many:,} three or more.",
+        fields,
+    )
+    if fields["verified"]:
+        return f"{counts}  The synonym table is verified."
+    return (
+        f"{counts}  The synonym table is unverified: a substitution may change the meaning, and then an explanation "
+        "should change.  `steadygaze synonyms build --verify` writes a verified table."
+    )
+
+
 def _second_text(fields: Fields) -> str:
     first, second = map(repr, fields["columns"] or ("", ""))
     if not fields["columns"]:
@@ -502,6 +515,7 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.SECOND_TEXT: _second_text,
     NoteCode.SELECTION_LIKE_RANDOM: "The selection is not better than a random one: an independent reader is right in "
     "{reader:percent} of the texts from the selected words, and in {random_words:percent} from random words.",
+    NoteCode.SUBSTITUTES: _substitutes,
     NoteCode.TRAINING_SPLIT: "These texts are a training split: if the model was trained on them, the scores are "
     "optimistic.",
     NoteCode.TRAINING_TEXTS: lambda fields: f"{overlap_sentence(fields['training'], fields['texts'])}.",

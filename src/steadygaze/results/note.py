@@ -106,6 +106,7 @@ class NoteCode(StrEnum):
     RECOMMENDATION = "recommendation"
     SECOND_TEXT = "second-text"
     SELECTION_LIKE_RANDOM = "selection-like-random"
+    SUBSTITUTES = "substitutes"
     TRAINING_SPLIT = "training-split"
     TRAINING_TEXTS = "training-texts"
     UNSELECTED_PREDICTS_BETTER = "unselected-predicts-better"

@@ -232,7 +232,7 @@ def probes(config: ProbeConfig, substitutions: Mapping[str, tuple[Synonyms, int]
 
 
 def table_origin(synonyms: Synonyms) -> str:
-    """The origin of a synonym table, or the digest of its content.
+    """`none`, or whether the table is verified, with the digest of its content.
 
     >>> table, count = torch.tensor([[0, 0], [2, 0], [1, 0]]), torch.tensor([0, 1, 1])
     >>> table_origin(Synonyms(table, count, torch.zeros(3, dtype=torch.bool)))[:6]
@@ -240,11 +240,11 @@ def table_origin(synonyms: Synonyms) -> str:
     >>> table_origin(Synonyms(table, count, torch.zeros(3, dtype=torch.bool), origin="none"))
     'none'
     """
-    if synonyms.origin != "table":
+    if synonyms.origin not in ("table", "verified"):
         return synonyms.origin
     table, count = synonyms.table.cpu(), synonyms.count.cpu()
     content = table.masked_fill(torch.arange(table.shape[1]) >= count.unsqueeze(-1), -1)
-    return f"table-{hashlib.sha256(content.contiguous().numpy().tobytes()).hexdigest()[:12]}"
+    return f"{synonyms.origin}-{hashlib.sha256(content.contiguous().numpy().tobytes()).hexdigest()[:12]}"
 
 
 def _in_chunks(move: Callable[[Model, Batch], PerturbedBatch]) -> Callable[[Model, Batch], PerturbedBatch]:

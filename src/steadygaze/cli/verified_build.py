@@ -1,0 +1,73 @@
+"""`synonyms build --verify`: the pairs of the sources that keep the meaning of words in the training texts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.rounding import percent
+from steadygaze.data.corpus import Corpus
+from steadygaze.data.synonym_tables import SynonymTable
+from steadygaze.data.verified_tables import (
+    THRESHOLD,
+    Verification,
+    texts_with_substitutes,
+    verified_rows,
+    verified_text,
+)
+from steadygaze.data.word_tokenizer import document_frequency
+
+
+@dataclass(frozen=True)
+class VerifiedBuild:
+    """A verified table, and the texts that it was verified on."""
+
+    table: SynonymTable
+    verification: Verification
+    candidates: int
+    texts: Sequence[str]
+
+    def text(self, rows: Mapping[str, Sequence[str]]) -> str:
+        """The content of the file."""
+        return verified_text(rows, self.verification)
+
+    def summary(self, rows: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        counts = texts_with_substitutes(rows, self.texts)
+        return {"candidates": self.candidates, "threshold": self.verification.threshold, "texts": counts}
+
+    def lines(self, rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
+        summary = self.summary(rows)
+        yield (
+            f"verified: {sum(map(len, rows.values())):,} of {summary['candidates']:,} pairs, mean cosine "
+            f"{summary['threshold']:g} or more"
+        )
+        counts = summary["texts"]
+        shares = [f"{percent(number / max(1, sum(counts.values())), 0)} {words}" for words, number in counts.items()]
+        yield f"words with a verified substitute: {', '.join(shares)} or more (of {len(self.texts):,} texts)"
+
+
+def verify_sources(out_file: Path, sources: Sequence[str], corpus: Corpus | None, encoder: str) -> VerifiedBuild:
+    """`encoder`: a local folder, or the name of an installed encoder."""
+    if corpus is None or not sources or out_file.suffix != ".jsonl":
+        raise UserError(
+            "--verify needs a synonym source and training texts (--data) and writes a table (--out FILE.jsonl)"
+        )
+    from steadygaze.models.encoders.transformer import PACKAGES, locate
+    from steadygaze.models.encoders.word_states import WordStates
+
+    if encoder not in PACKAGES and not Path(encoder).is_dir():
+        raise UserError(
+            f"--verify {encoder!r:.80}: no such folder; pass a local folder with config.json, tokenizer.json and "
+            f"model.safetensors, or {', '.join(PACKAGES)}"
+        )
+    states = WordStates(locate(encoder))
+    texts = [part for item in corpus.training for part in (item.text, item.question) if part is not None]
+    verified = verified_rows(sources, texts, document_frequency(texts), states.similarity)
+    if not verified.rows:
+        raise UserError(
+            f"none of {verified.candidates:,} pairs was verified: pass more texts, another source or another encoder"
+        )
+    names = tuple(Path(source).name for source in sources)
+    verification = Verification(states.digest, THRESHOLD, corpus.fingerprint, names)
+    return VerifiedBuild(SynonymTable(verified.rows), verification, verified.candidates, texts)

@@ -1,0 +1,76 @@
+"""Verified tables: the filters together, and the file that says so."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steadygaze.core.errors import UserError
+from steadygaze.data.context_filter import OCCURRENCES, WINDOW, Context, occurrences, pair_similarity
+from steadygaze.data.synonym_tables import read_synonyms
+from steadygaze.data.verified_tables import Verification, read_verification, verified_rows, verified_text
+
+TEXTS = ["A good FILM.", "the film was fine", "a fine movie", "good skin", "ein guter Streifen", "fine, good movie"]
+VERIFICATION = Verification("abc", 0.8, "def", ("table.jsonl",))
+
+
+def cosine(contexts: Sequence[Context]) -> np.ndarray:
+    """1 for movie, 0.25 for skin in capitals, 0.5 for everything else."""
+    values = {"movie": 1.0, "MOVIE": 1.0, "SKIN": 0.25}
+    return np.array([values.get(context.substitute, 0.5) for context in contexts])
+
+
+def test_similarity_is_the_mean_over_occurrences_with_the_case_of_the_word() -> None:
+    similarity = pair_similarity({"film": ["movie", "skin"], "absent": ["gone"]}, TEXTS, cosine)
+    assert similarity == {("film", "movie"): 1.0, ("film", "skin"): (0.25 + 0.5) / 2}
+
+
+def test_contexts_are_windows_of_some_texts() -> None:
+    words = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
+    text = " ".join([*words[:30], "film", *words[30:], "film"])
+    found = occurrences([text] * 11 + ["other"], ["film"])["film"]
+    assert len(found) == OCCURRENCES
+    context, start, end = found[0]
+    assert context[start:end] == "film"
+    assert context.split() == [*words[30 - WINDOW : 30], "film", *words[30 : 30 + WINDOW]]
+
+
+def test_a_source_of_another_language_passes_the_contextual_filter_alone(tmp_path: Path) -> None:
+    source = tmp_path / "table.csv"
+    source.write_text("film,movie,fine,gone\nguter,good\nabsent,movie")
+    frequency = {"film": 2, "movie": 3, "fine": 3, "guter": 1, "good": 3}
+    verified = verified_rows([source], TEXTS, frequency, cosine, threshold=0.8)
+    assert verified.rows == {"film": ["movie"]}
+    assert verified.candidates == 3  # film: movie, fine; guter: good.  gone is in no text
+
+
+def test_a_verified_table_is_read_as_a_table_and_as_verified(tmp_path: Path) -> None:
+    file = tmp_path / "table.jsonl"
+    file.write_text(verified_text({"film": ["movie"], "empty": []}, VERIFICATION))
+    assert read_synonyms(file) == {"film": ["movie"]}
+    assert read_verification(file) == VERIFICATION
+
+
+def test_other_tables_are_unverified(tmp_path: Path) -> None:
+    file = tmp_path / "table.jsonl"
+    file.write_text('{"word": "verified", "synonyms": ["checked"]}\n')
+    assert read_verification(file) is None
+    assert read_synonyms(file) == {"verified": ["checked"]}
+    assert read_verification(tmp_path) is None
+    assert read_verification(tmp_path / "absent.jsonl") is None
+
+
+def test_an_edited_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "table.jsonl"
+    content = verified_text({"film": ["movie"]}, VERIFICATION)
+    file.write_text(content.replace("movie", "skin"))
+    with pytest.raises(UserError, match="was edited after it was verified: remove the first line"):
+        read_verification(file)
+    header = json.loads(content.splitlines()[0])
+    header["verified"]["threshold"] = "high"
+    for damaged in ({"verified": {"rows": 1}}, {"verified": [1]}, header):
+        file.write_text(json.dumps(damaged) + "\n" + content.partition("\n")[2])
+        with pytest.raises(UserError, match="does not describe a verified table"):
+            read_verification(file)

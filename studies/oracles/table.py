@@ -1,17 +1,35 @@
-"""How often each verdict is right: false yes, false no and undecided, by what is true."""
+"""How often each verdict is right: false yes, false no and undecided, by what is true.
 
-from collections import Counter
-from collections.abc import Iterator
+A verdict that is not meaningful counts as neither yes nor no where the true answer is no, and as a false no where it
+is yes.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from studies.oracles.explainers import EXPLAINERS, HONEST, RANDOM
+from steadygaze.results.intervals import wilson_interval
+from studies.numbers import Number, Origin
+from studies.oracles.explainers import EXPLAINERS, HONEST, LEAKING, PARTLY, RANDOM
 from studies.oracles.models import MODELS, Truth
-from studies.tables import markdown, read_records
+from studies.oracles.run import SWEEP, SWEEPS, TEST, TRAINING
+from studies.study import Data
+from studies.tables import RECORDS, markdown, read_records
 
 ANSWERS = ("yes", "undecided", "no", "not meaningful", "not measured")
+VERDICTS = ("faithfulness", "stability", "seed-consistency", "shortcut-leakage", "plausibility")
+"""Those that black boxes get; robustness needs word vectors."""
 Counts = dict[tuple[str, bool], Counter[str]]
 """Verdict and what is true -> number of each answer."""
+Records = list[dict[str, Any]]
+RUN = "python -m studies run oracles --out OUT --part"
+ORIGINS = {
+    TRAINING: Origin("fa5c49da", f"{RUN} training"),
+    TEST: Origin("d415854a", f"{RUN} test"),
+    SWEEP: Origin("d415854a", f"{RUN} sweep"),
+}
+GROUPS = {"honest": HONEST, "partly wrong": PARTLY, "random or constant": RANDOM, "leaking": LEAKING}
 
 
 def expected(verdict: str, explainer: str, model: str) -> bool | None:
@@ -55,20 +73,83 @@ def _stable(explainer: str, truth: Truth) -> bool | None:
     return truth.stable if kind.faithful else None
 
 
-def answers(records: list[dict[str, Any]]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Verdict, explainer, model, kind of world and answer."""
+def answers(records: Records) -> Iterator[tuple[str, str, dict[str, Any], str]]:
+    """Verdict, explainer, record and answer."""
     for record in records:
         for explainer, given in record["answers"].items():
             for verdict, answer in given.items():
-                yield verdict, explainer, record["model"], record["kind"], answer
+                if verdict in VERDICTS:
+                    yield verdict, explainer, record, answer
 
 
-def count(records: list[dict[str, Any]]) -> Counts:
-    counts: Counts = {}
-    for verdict, explainer, model, _, answer in answers(records):
-        if (truth := expected(verdict, explainer, model)) is not None:
-            counts.setdefault((verdict, truth), Counter())[answer] += 1
+def count(records: Records, explainers: Iterable[str] = EXPLAINERS) -> Counts:
+    counts: Counts = {(verdict, truth): Counter() for verdict in VERDICTS for truth in (True, False)}
+    for verdict, explainer, record, answer in answers(records):
+        if explainer in explainers and (truth := expected(verdict, explainer, record["model"])) is not None:
+            counts[verdict, truth][answer] += 1
     return counts
+
+
+def is_wrong(truth: bool, answer: str) -> bool:
+    return answer in ("no", "not meaningful") if truth else answer == "yes"
+
+
+def records_of(part: str) -> Records:
+    return read_records([RECORDS / f"oracles_{part}.jsonl.gz"])
+
+
+def numbers() -> list[Number]:
+    result = []
+    for part, origin in ORIGINS.items():
+        records = records_of(part)
+        result.append(origin.number(f"{part}.audits", len(records)))
+        result += _rates(part, count(records), origin)
+    test, origin = records_of(TEST), ORIGINS[TEST]
+    for name, group in GROUPS.items():
+        result += _rates(f"{TEST}.{name}", count(test, group), origin)
+    for name in (*PARTLY, "code: chatter in a tenth", "code: ends in a tenth"):
+        result += _rates(f"{TEST}.explainer.{name}", count(test, [name]), origin)
+    sweep = records_of(SWEEP)
+    for name in SWEEPS:
+        result += _rates(f"{SWEEP}.{name}", count([r for r in sweep if r["sweep"] == name]), ORIGINS[SWEEP])
+    result.append(origin.number("explainers", len(EXPLAINERS)))
+    result.append(origin.number("models", len(MODELS)))
+    return result
+
+
+def _rates(prefix: str, counts: Counts, origin: Origin) -> Iterator[Number]:
+    """Shares of wrong, undecided and right answers by verdict and truth, and of undecided ones over all verdicts."""
+    total: Counter[str] = Counter()
+    for (verdict, truth), number in counts.items():
+        n = number.total()
+        if not n:
+            continue
+        wrong = sum(value for answer, value in number.items() if is_wrong(truth, answer))
+        kinds = {"wrong": wrong, "undecided": number["undecided"], "no": number["no"]}
+        for kind, value in kinds.items():
+            name = f"{prefix}.{verdict}.{'yes' if truth else 'no'}.{kind}"
+            yield origin.number(name, value / n, wilson_interval(value, n), n)
+        total.update({"wrong": wrong, "undecided": number["undecided"], "all": n})
+    for kind in ("wrong", "undecided"):
+        interval = wilson_interval(total[kind], total["all"])
+        yield origin.number(f"{prefix}.{kind}", total[kind] / total["all"], interval, total["all"])
+
+
+def data() -> Data:
+    """The answers about each explainer, and every wrong answer of the test."""
+    heading = ["worlds", "verdict", "explainer", "true answer", *ANSWERS]
+    table: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    wrong = [["verdict", "explainer", "model", "kind of texts", "seed", "true answer", "answer"]]
+    for part in (TRAINING, TEST):
+        for verdict, explainer, record, answer in answers(records_of(part)):
+            truth = expected(verdict, explainer, record["model"])
+            words = "unknown" if truth is None else "yes" if truth else "no"
+            table[part, verdict, explainer, words][answer] += 1
+            if part == TEST and truth is not None and is_wrong(truth, answer):
+                case = [record[key] for key in ("model", "kind", "seed")]
+                wrong.append([verdict, explainer, *map(str, case), words, answer])
+    rows = [[*key, *(str(number[answer]) for answer in ANSWERS)] for key, number in sorted(table.items())]
+    return {"oracles.csv": [heading, *rows], "oracle-errors.csv": wrong}
 
 
 def lines_of(counts: Counts) -> list[list[str]]:

@@ -24,7 +24,7 @@ from steadygaze.models.inference import with_gradients
 from steadygaze.perturbations.word_removal import remove_words
 from steadygaze.properties.probes import text_perturbations
 from steadygaze.properties.probes.text_perturbations import observe
-from steadygaze.properties.protocols.shortcut_leakage import _keys, shortcut_leakage
+from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.properties.protocols.stability import _probe_findings
 from steadygaze.results.audit_config import ProbeConfig
 
@@ -208,7 +208,7 @@ def test_the_shortcut_leakage_of_pairs_of_several_pieces_each_is_measured(kind, 
         case = prepare(examined(folder(kind)), rows, {"attention": Attention()}, ProbeConfig()).case
         findings = {finding.measure: finding for finding in shortcut_leakage(case)}
         assert findings["default-mass"].values.isfinite().any()
-        assert len(set(_keys(case).tolist())) == len(TEXTS)
+        assert len(set(case.keys.tolist())) == len(TEXTS)
 
 
 @pytest.mark.sweep(keep=1)

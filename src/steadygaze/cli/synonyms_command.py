@@ -84,20 +84,10 @@ def build(
         table = verified.table
     grouping = _grouping(table.rows, frequencies, rule, inflection, typos, keep_suspicious)
     rows = table.rows if keep_suspicious else without_pairs(table.rows, grouping.suspicious)
-    content = grouping.groups.to_json() if out_file.suffix == ".json" else table_text(rows)
-    if verified is not None:
-        content = verified.text(rows)
+    text_of = table_text if verified is None else verified.text
+    content = grouping.groups.to_json() if out_file.suffix == ".json" else text_of(rows)
     write_output(out_file, content, replace=replace)
-    result: dict[str, Any] = {
-        "written": str(out_file),
-        "words": len(rows),
-        "pairs": sum(map(len, rows.values())),
-        "groups": len(grouping.groups.groups),
-        "grouped_words": len(grouping.groups.representatives),
-        "spellings": len(grouping.groups.spellings),
-        "left_out": table.left_out,
-        "suspicious": [asdict(pair) for pair in grouping.suspicious],
-    }
+    result = {"written": str(out_file), **_counts(rows, grouping), "left_out": table.left_out}
     if frequencies is not None and sources:
         result["coverage"] = _coverage(substitutable_pairs(rows), frequencies)
     if verified is not None:
@@ -112,15 +102,29 @@ def build(
         show(f"typos: {result['spellings']:,} words are recognized by their typos")
     _show_left_out(table.left_out)
     _show_check(result.get("coverage"), grouping.suspicious, frequencies, "kept" if keep_suspicious else "left out")
-    if verified is not None:
-        for line in verified.lines(rows):
-            show(line)
-    command = (
-        f"train DATA --synonym-groups {out_file} --out model/"
-        if verified is None
-        else f"audit MODEL --data DATA --synonyms {out_file}"
+    for line in () if verified is None else verified.lines(rows):
+        show(line)
+    _show_next(out_file, verified is not None, common)
+
+
+def _counts(rows: Mapping[str, list[str]], grouping: "Grouping") -> dict[str, Any]:
+    """Numbers of words, pairs and groups, and the suspicious pairs."""
+    return {
+        "words": len(rows),
+        "pairs": sum(map(len, rows.values())),
+        "groups": len(grouping.groups.groups),
+        "grouped_words": len(grouping.groups.representatives),
+        "spellings": len(grouping.groups.spellings),
+        "suspicious": [asdict(pair) for pair in grouping.suspicious],
+    }
+
+
+def _show_next(out_file: Path, verified: bool, common: Common) -> None:
+    train, audit = (
+        f"train DATA --synonym-groups {out_file} --out model/",
+        f"audit MODEL --data DATA --synonyms {out_file}",
     )
-    print_line(stderr_console(common), f"next:  steadygaze {command}")
+    print_line(stderr_console(common), f"next:  steadygaze {audit if verified else train}")
 
 
 def _check_build(out_file: Path, sources: list[str] | None, data: str | None, forms: bool) -> None:

@@ -45,8 +45,8 @@ def pair_similarity(
     """The mean similarity of every pair whose word occurs in a text."""
     contexts = [
         (word, synonym, Context(text, start, end, match_case(text[start:end], synonym)))
-        for word, found in occurrences(texts, list(rows)).items()
-        for text, start, end in found
+        for word, places_of in occurrences(texts, list(rows)).items()
+        for text, start, end in places_of
         for synonym in rows[word]
     ]
     values: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
@@ -59,16 +59,16 @@ def occurrences(texts: Sequence[str], words: Sequence[str]) -> dict[str, list[tu
     """Word -> (context, start, end) in up to OCCURRENCES texts."""
     tokenized = tokenizer_of_words(words, max_length=LONGEST).place(texts)
     ids, starts = tokenized.ragged.ids - len(SPECIALS), tokenized.ragged.starts
-    found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    places_of: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     known = np.flatnonzero(tokenized.ragged.words & (ids >= 0))
     rows = np.searchsorted(starts, known, side="right") - 1
     for position, row in zip(known.tolist(), rows.tolist(), strict=True):
-        places = found[words[ids[position]]]
+        places = places_of[words[ids[position]]]
         if not places or places[-1][0] != row:  # the first of a text
             places.append((row, position - int(starts[row]) - 1))
     return {
         word: [_context(texts[row], tokenized.spans[row], index) for row, index in _spread(places)]
-        for word, places in found.items()
+        for word, places in places_of.items()
     }
 
 

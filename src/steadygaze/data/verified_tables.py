@@ -141,8 +141,8 @@ def texts_with_substitutes(rows: Mapping[str, Sequence[str]], texts: Sequence[st
     """
     tokenized = tokenizer_of_words([word for word, row in rows.items() if row], max_length=LONGEST).encode(texts)
     numbers = tokenized.counts(tokenized.words & (tokenized.ids >= len(SPECIALS)))
-    found = Counter(numbers.clip(max=most).tolist())
-    return {number: found[number] for number in range(most + 1)}
+    texts_with = Counter(numbers.clip(max=most).tolist())
+    return {number: texts_with[number] for number in range(most + 1)}
 
 
 _REPAIR = "remove the first line to use it as an unverified table, or build it again with `synonyms build --verify`"

@@ -159,7 +159,18 @@ class Rule:
     """Names of properties: where one of them is a no, this one is not meaningful."""
 
     def tests(self, measured: Collection[str]) -> int:
-        """The number of rows, or groups of rows, that could each cause a no."""
+        """The number of rows, or groups of rows, that could each cause a no.
+
+        Parameters
+        ----------
+        measured : collection of str
+            The rows with a value.
+
+        Returns
+        -------
+        int
+            At least 1.
+        """
         refutable = [name for name in measured if math.isfinite(self.thresholds[name].bad)]
         groups = {next((group for group in self.together if name in group), name) for name in refutable}
         return max(1, len(groups - {COLLAPSED}))

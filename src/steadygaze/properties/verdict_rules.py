@@ -334,13 +334,13 @@ def verdicts(rows: Sequence[Row], explainer: str, context: AdviceContext = UNKNO
     """`context`: for the advice."""
     by_name = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
     rules = {name: item.rule for name, item in PROPERTIES.items() if item.rule}
-    given = {name: _verdict(PROPERTIES[name], rule, by_name, explainer, context) for name, rule in rules.items()}
-    return tuple(_dependent(verdict, rules[name].depends_on, given) for name, verdict in given.items())
+    all_verdicts = {name: _verdict(PROPERTIES[name], rule, by_name, explainer, context) for name, rule in rules.items()}
+    return tuple(_dependent(verdict, rules[name].depends_on, all_verdicts) for name, verdict in all_verdicts.items())
 
 
-def _dependent(verdict: Verdict, names: Sequence[str], given: Mapping[str, Verdict]) -> Verdict:
+def _dependent(verdict: Verdict, names: Sequence[str], others: Mapping[str, Verdict]) -> Verdict:
     """The verdict; not meaningful if one that it depends on is a no, and no yes if that is undecided."""
-    answers: dict[Answer, Verdict] = {given[name].answer: given[name] for name in names if name in given}
+    answers: dict[Answer, Verdict] = {others[name].answer: others[name] for name in names if name in others}
     if "no" in answers and verdict.answer != "not measured":
         reason = note(NoteCode.DEPENDS_ON, title=answers["no"].title, answer="no")
         return replace(verdict, answer="not meaningful", reasons=(reason, *verdict.reasons), advice=())

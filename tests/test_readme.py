@@ -26,9 +26,7 @@ def test_the_commands_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     outputs = [run(capsys, command) for command in command_lines]
     assert "saved in model" in outputs[0]
     assert (folder / "why.html").is_file()
-    assert "Label that the highlighted words do not account for" in (
-        folder / "audit.html"
-    ).read_text(encoding="utf-8")
+    assert "Label that the highlighted words do not account for" in (folder / "audit.html").read_text(encoding="utf-8")
     assert "## Audit of the explanations" in (folder / "model" / "README.md").read_text(encoding="utf-8")
 
 

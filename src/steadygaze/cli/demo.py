@@ -31,7 +31,6 @@ from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.estimator.train_config import consecutive_seeds
 from steadygaze.models.inference import check_device
-from steadygaze.properties import PROPERTIES
 from steadygaze.results.formatting import number
 from steadygaze.results.policy import Policy, Requirement, VerdictRequirement
 from steadygaze.results.report import Report, now
@@ -52,21 +51,12 @@ PROBE = "3-synonyms"
 """Perturbation of the example with the largest shift."""
 MEANINGS = {
     "macro-f1": "F1, averaged over classes",
-    "rationale-mass": "share of attention on the words that decide the label",
-    "jensen-shannon/3-synonyms": "shift of attention under three synonyms, in nats",
-    "jensen-shannon/fgm-label": "shift of attention under one gradient step of the word vectors (FGM)",
-    "kendall/3-synonyms": "rank correlation of attention under three synonyms",
-    "label-flip/3-synonyms": "share of labels that three synonyms flip",
-    "comprehensiveness/above-random": "probability lost without the top-weighted words, minus random words",
+    "comprehensiveness/relative": "effect of removing the highlighted words, of that of the best known ones",
+    "weight-correlation/reworded-top": "agreement of the weights when the highlighted words are reworded",
+    "label-flip/reworded": "share of labels that flip when random words are reworded",
+    "weight-correlation/fgm-label": "agreement under one gradient step of the word vectors (FGM)",
+    "rationale-mass": "share of the weight on the words that decide the label",
 }
-PERTURBATIONS = {
-    "weight-correlation/reworded": "synonyms of random words",
-    "weight-correlation/reworded-top": "synonyms of the highlighted words",
-    "weight-correlation/noise": "small noise",
-    "weight-correlation/fgm-label": "one gradient step (FGM)",
-    "weight-correlation/pgd-attention": "the worst small change (PGD)",
-}
-"""Measures of the verdicts about stability and robustness, and what they change."""
 POLICY = Policy(
     (Requirement("accuracy", ">=", 0.8),),
     (
@@ -75,7 +65,8 @@ POLICY = Policy(
         VerdictRequirement("plausibility", ("yes",)),
     ),
 )
-"""Requirements that both audits are checked against."""
+"""Requirements that both audits are checked against; verdicts are those of the first explainer."""
+EXPLAINERS = ["input-x-gradient", "attention"]
 
 
 def check(out: Path, corpus: Corpus, seed: int, replace: bool) -> None:
@@ -120,13 +111,12 @@ def run_demo(out: Path, device: str, seed: int, console: Console, replace: bool 
 def _print_results(reports: Mapping[str, Report], console: Console) -> None:
     """Print the largest shift of each model, the verdicts, the measures and the requirements."""
     for name, report in reports.items():
-        _print(console, f"\nThe text whose attention shifts most under three synonyms, [bold]{name}[/bold]:")
+        _print(console, f"\nThe text whose explanation shifts most under three synonyms, [bold]{name}[/bold]:")
         for shift in [shift for shift in report.shifts if shift.probe == PROBE][:1]:
             console.print(shift.before, "", shift.after, sep="\n")
     for table in (_verdicts(reports), _measures(reports)):
         _print(console, "")
         console.print(table)
-    _print(console, "\n" + "\n".join(stability_summary(name, report) for name, report in reports.items()))
     gates = {name: report.gate for name, report in reports.items() if report.gate is not None}
     _print(console, f"\n[bold]4. Requirements[/bold] ({'; '.join(gates['consensus'].requirements)}):")
     for name, gate in gates.items():
@@ -189,29 +179,23 @@ def _synonym_table() -> str:
 def audit_model(clf: TextClassifier, corpus: Corpus, name: str) -> Report:
     facts = {"corpus": corpus.name, "split": "test", "data": corpus.fingerprint[:12]}
     texts = corpus.splits["test"][:TEXTS]
-    report = run_audit(AuditRequest(from_classifier(clf, name), texts, synonyms=SYNONYMS, facts=facts)).report()
+    adapter = from_classifier(clf, name)
+    request = AuditRequest(adapter, texts, explainers=EXPLAINERS, synonyms=SYNONYMS, facts=facts)
+    report = run_audit(request).report()
     return replace_fields(report, date=now()).with_gate(POLICY)
 
 
 def _verdicts(reports: Mapping[str, Report]) -> Table:
-    table = Table("verdict", *reports, box=None, pad_edge=False, header_style="bold")
-    answers = [{verdict.title: verdict.answer for verdict in report.verdicts} for report in reports.values()]
-    for title in answers[0]:
-        table.add_row(title, *(answer[title] for answer in answers))
+    """The answers about each explainer of each model."""
+    columns = {
+        f"{name}:\n{explainer}": answers
+        for name, report in reports.items()
+        for explainer, answers in report.verdicts_by.items()
+    }
+    table = Table("verdict", *columns, box=None, pad_edge=False, header_style="bold")
+    for verdicts in zip(*columns.values(), strict=True):
+        table.add_row(verdicts[0].title, *(verdict.answer for verdict in verdicts))
     return table
-
-
-def stability_summary(name: str, report: Report) -> str:
-    """Perturbations under which the attention is stable, by the thresholds of the verdicts."""
-    rules = [rule for name in ("stability", "robustness") if (rule := PROPERTIES[name].rule) is not None]
-    thresholds = {name: threshold for rule in rules for name, threshold in rule.thresholds.items()}
-    answers: dict[str, list[str]] = {"yes": [], "no": [], "undecided": []}
-    for measure, perturbation in PERTURBATIONS.items():
-        if (row := report.find(measure)) is not None and row.n:
-            answers[thresholds[measure].decide(row)].append(f"{perturbation} ({number(row.value)})")
-    titles = {"yes": "stable under ", "no": "not stable under ", "undecided": "undecided: "}
-    parts = [f"{titles[answer]}{', '.join(changes)}" for answer, changes in answers.items() if changes]
-    return f"Attention of {name} is {'; '.join(parts)}."
 
 
 def _measures(reports: Mapping[str, Report]) -> Table:

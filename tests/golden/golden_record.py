@@ -57,6 +57,10 @@ The differences:
                     data; every number and weight is equal bit for bit
     substitutes     the note of audits with a synonym table that counts the texts with substitutes: written into six
                     entries of audit/* alone
+    verdicts        a property robustness, weight-correlation, leakage by content and by value, soft stability and
+                    F-Fidelity; verdicts of all explainers and a recommendation (schema 6); the collapse of other
+                    explainers from the least weight; words of other texts by the text; audit/* and compare recorded
+                    again, the values of other rows and all weights equal
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.
 """

@@ -17,7 +17,7 @@ honest ones leave 0.00 to 0.04 unaccounted, a code in a tenth of the texts 0.07 
 LEAKAGE = Property(
     "shortcut-leakage",
     "No shortcut leakage",
-    "Is there no shortcut leakage, such as through word positions or punctuation?",
+    "Is there no shortcut leakage, such as through the choice, order or positions of the words?",
     "No shortcut leakage?",
     (*shortcut_measures.MEASURES, *label_readers.MEASURES),
     (Check(content_leakage), Check(shortcut_leakage), Check(selection, counts_empty=True), Check(label_leakage)),
@@ -74,11 +74,11 @@ LEAKAGE = Property(
         bounds={"label-unaccounted": ("content-leak", "position-leak/unaccounted")},
     ),
     meanings={
-        "yes": "The positions of the {noun} do not reveal the predicted label, and little of it lies on uninformative "
-        "tokens.",
-        "undecided": "These scores do not show whether the positions of the {noun} reveal the predicted label.",
-        "no": "The positions of the {noun} reveal the predicted label, or much of it lies on uninformative tokens or "
-        "sentences.",
+        "yes": "The highlighted words account for the predictions; nothing else about the {noun} reveals the label.",
+        "undecided": "The highlighted words do not account for all predictions: the choice, order or size of the "
+        "{noun} could reveal the label.",
+        "no": "The {noun} reveals the predicted label other than through its words, or much of it lies on "
+        "uninformative tokens or sentences.",
     },
     noun="“no shortcut leakage”",
 )

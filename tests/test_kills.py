@@ -124,6 +124,7 @@ def test_a_command_killed_at_some_disk_operations_ends_in_the_same_bytes(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", SHARE)
 def test_a_command_killed_at_any_disk_operation_ends_in_the_same_bytes(

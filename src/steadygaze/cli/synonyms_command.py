@@ -38,8 +38,7 @@ KEEP = "Keep pairs with different class frequencies (nominal false discovery rat
 @synonyms.command(
     **command_help(
         "synonyms build wordnet --out synonyms.jsonl",
-        "synonyms build wordnet counter_fitted.parquet --data reviews.csv --out groups.json",
-        "synonyms build wordnet --data sst2 --inflection --typos --out groups.json",
+        "synonyms build wordnet counter_fitted.parquet --data reviews.csv --typos --out groups.json",
         "synonyms build wordnet --data sst2 --verify minilm --out verified.jsonl",
     )
 )

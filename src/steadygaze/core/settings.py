@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, wraps
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, TypeVar, cast, dataclass_transform, get_args, get_origin
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic import Field as Field
@@ -88,6 +88,11 @@ def descriptions(cls: type[Any]) -> Mapping[str, str]:
     return MappingProxyType(texts)
 
 
+@cache
+def _validator(cls: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
+
+
 def build(cls: type[S], values: Mapping[str, Any]) -> S:
     """Return cls(**values), validated; raise a UserError instead of a ValidationError."""
     for key in values:
@@ -95,7 +100,7 @@ def build(cls: type[S], values: Mapping[str, Any]) -> S:
             raise unknown("setting", key, field_names(cls))
     plain = dataclasses.is_dataclass(cls) and not bool(is_pydantic_dataclass(cls))  # does not validate its fields
     try:
-        return TypeAdapter(cls).validate_python(dict(values)) if plain else cls(**values)
+        return cls(**values) if not plain else cast(S, _validator(cast(Any, cls)).validate_python(dict(values)))
     except ValidationError as error:
         raise UserError(sentence(error)) from None
 

@@ -26,6 +26,7 @@ from steadygaze.properties.audit_case import (
     missing_findings,
     other_explainers,
     selecting_explainers,
+    texts_without_selection,
 )
 from steadygaze.properties.measures import label_readers
 from steadygaze.properties.measures.label_readers import Readings, ShownTexts
@@ -50,6 +51,7 @@ def content_leakage(case: AuditCase) -> Iterator[Finding]:
         return
     answers = case.gather(ANSWERING, partial(_answers, case, names), case.sample)
     for name in names:
+        answers[name] = answers[name].masked_fill(texts_without_selection(case, name), torch.nan)
         case.unaccounted[name] = label_readers.label_unaccounted(
             answers[name], answers[f"{BEST} {name}"], answers[NONE]
         )

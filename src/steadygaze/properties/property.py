@@ -156,7 +156,7 @@ class Rule:
     bounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Row -> rows that cannot exceed it: after its yes they are a yes too, if their values are on the side of yes."""
     depends_on: tuple[str, ...] = ()
-    """Names of properties: where one of them is a no, this one is not meaningful."""
+    """Names of properties: if one is a no, this one is not meaningful; if one is undecided, this one is not a yes."""
 
     def tests(self, measured: Collection[str]) -> int:
         """The number of rows, or groups of rows, that could each cause a no.

@@ -81,13 +81,15 @@ def _findings(case: AuditCase, name: str, answers: dict[str, Tensor]) -> Iterato
 
 
 def _share(missing: Tensor, name: str, settings: dict[str, int]) -> Finding:
-    """The mean with Wilson's interval: few texts that are not 0 make the others too narrow or too wide."""
+    """The mean with Wilson's interval: a bootstrap of few values other than 0 is too narrow or far too wide."""
     values = missing[missing.isfinite()]
-    n, total = len(values), float(values.sum())
-    interval = wilson_interval(total, n) if n else None
-    value = total / n if n else 0.0
-    notes = _not_sampled(missing, n)
-    return Finding("label-unaccounted", None, name, settings, notes, value=value, interval=interval, n=n)
+    if not (n := len(values)):
+        return Finding(
+            "label-unaccounted", explainer=name, settings=settings, absent=note(NoteCode.UNDEFINED, notes=())
+        )
+    total, notes = float(values.sum()), _not_sampled(missing, n)
+    interval = wilson_interval(total, n)
+    return Finding("label-unaccounted", None, name, settings, notes, value=total / n, interval=interval, n=n)
 
 
 def _not_sampled(values: Tensor, n: int) -> tuple[Note, ...]:

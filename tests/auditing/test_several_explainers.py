@@ -133,4 +133,6 @@ def test_a_property_of_a_user_counts_in_the_recommendation() -> None:
     assert (result.explainer, result.decisive) == ("b", ("mine",))
     rows = (Row("accuracy", 0.5, 9),)
     text = Report("t", rows, verdicts("no"), facts={"explanation": "a"}, recommendation=result).recommendation_text
-    assert text.startswith("Use b: 0 of its answers are “no”; a, the next best explainer, has 1 (mine).")
+    assert text.startswith(
+        "Use b: 0 of its answers (without robustness) are “no”; a, the next best explainer, has 1 (mine)."
+    )

@@ -18,7 +18,8 @@ from steadygaze.results.recommendation import recommend
 from steadygaze.results.report import Report
 
 SENTENCE = (
-    "Use integrated-gradients: 0 of its answers are “no”; attention, the next best explainer, has 1 (“no shortcut "
+    "Use integrated-gradients: 0 of its answers (without robustness) are “no”; "
+    "attention, the next best explainer, has 1 (“no shortcut "
     "leakage”)."
 )
 GRID = [["attention", *"~✓–✗–"], ["gradient", *"✗✗–~✓"], ["integrated-gradients", *"~✓–✓✓"]]
@@ -73,7 +74,8 @@ UNDECIDED = ("undecided",) * 5
         (
             ("no", "yes", *UNDECIDED[:3]),
             ("no", "yes", "undecided", "undecided", "yes"),
-            "Use lime: 2 of its answers are “yes”; attention, the next best explainer, has 1 (not for plausibility). "
+            "Use lime: 2 of its answers (without robustness) are “yes”; "
+            "attention, the next best explainer, has 1 (not for plausibility). "
             "Do not rely on it for stability under rewording.",
         ),
         (

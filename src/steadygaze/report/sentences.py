@@ -280,9 +280,10 @@ NEXT = "{second}, the next best explainer,"
 CHOICES: dict[Choice, str] = {
     "none-acceptable": "Use none of these explainers: the answer is “no” for {decisive} for each of them.",
     "only-acceptable": "Use {best}: for all other explainers the answer is “no” for {decisive}.",
-    "fewer-no": f"Use {{best}}: {{best_no}} of its answers are “no”; {NEXT} has {{second_no}} ({{decisive}}).",
-    "more-yes": f"Use {{best}}: {{best_yes}} of its answers are “yes”; {NEXT} has {{second_yes}} (not "
-    "for {decisive}).",
+    "fewer-no": "Use {best}: {best_no} of its answers (without robustness) are “no”; "
+    f"{NEXT} has {{second_no}} ({{decisive}}).",
+    "more-yes": "Use {best}: {best_yes} of its answers (without robustness) are “yes”; "
+    f"{NEXT} has {{second_yes}} (not for {{decisive}}).",
     "order": f"Use {{best}}: {NEXT} has as many answers “yes” and “no”, but a worse one for {{decisive}}.",
     "first-named": "The answers do not tell {best} and {second} apart: use {best}, which was named earlier.",
 }

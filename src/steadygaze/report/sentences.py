@@ -22,8 +22,7 @@ from steadygaze.core.errors import one_line
 from steadygaze.core.rounding import percent, significant
 from steadygaze.results.advice import FEW_TEXTS, Advice, AdviceKind
 from steadygaze.results.evaluation import overlap_sentence
-from steadygaze.results.formatting import ICONS, count_text, measure_noun, number, short_number
-from steadygaze.results.model_card import listed
+from steadygaze.results.formatting import ICONS, count_text, listed, measure_noun, number, short_number
 from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.policy import Op
 from steadygaze.results.recommendation import REQUIRED, Choice

@@ -9,7 +9,7 @@ from steadygaze.properties.property import Property
 from steadygaze.properties.verdict_rules import verdicts
 from steadygaze.report.audit_page import SILENT, meaning
 from steadygaze.results.formatting import CONDITION_NAMES
-from steadygaze.results.note import Note, NoteCode, text_note
+from steadygaze.results.note import text_note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row, Verdict
 
@@ -69,58 +69,6 @@ def test_the_conditions_of_an_undecided_answer_are_those_whose_score_is_not_good
     assert mine(good) == "It may shift."
     assert mine(doubtful) == "It may shift (noise)."
     assert mine(good, replace(doubtful, measure="weight-correlation/fgm-label")) == "It may shift (FGM)."
-
-
-@pytest.mark.parametrize("item", RATED, ids=lambda item: item.name)
-def test_a_collapse_is_not_called_a_move(item):
-    """Weights that are the same for every text never shift; the answer is no."""
-    limits = item.rule.limits
-    verdict = Verdict(item.title, "no", (text_note("it is"),), key=item.name, thresholds=limits)
-    assert meaning(REPORT, verdict, False, "weight") == item.meanings["no"].format(noun="weight")
-    assert (meaning(REPORT, verdict, True, "weight") == SILENT.format(noun="weight")) == ("collapsed" in limits)
-
-
-def test_a_verdict_that_was_not_measured_and_an_unknown_one_have_no_sentence():
-    """The reason why it was not measured is all the content."""
-    assert (
-        meaning(
-            REPORT, Verdict("Why?", "not measured", (text_note("nobody asked"),), key="plausibility"), True, "weight"
-        )
-        == ""
-    )
-    assert meaning(REPORT, Verdict("Why?", "yes", (text_note("it is"),), key="mine"), False, "weight") == ""
-
-
-@pytest.mark.parametrize("descriptions", [conditions(), {}, dict.fromkeys(conditions(), "LIME: in other words.")])
-def test_the_names_of_conditions_do_not_depend_on_their_descriptions(descriptions):
-    robustness = PROPERTIES["robustness"]
-    verdict = Verdict(
-        "Robustness", "undecided", (text_note("it is"),), key="robustness", thresholds=robustness.rule.limits
-    )
-    rows = [Row(f"weight-correlation/{name}", 0.68, 9) for name in ("fgm-label", "pgd-attention", "noise")]
-    sentence = meaning(replace(REPORT, probes=descriptions), verdict, False, "attention", rows)
-    assert sentence.endswith("to other words (FGM, PGD, noise).")
-
-
-CONDITIONAL = Property(
-    "mine", "Mine", meanings={"undecided": "It may shift{conditions}.", "incomplete": "One score is missing."}
-)
-
-
-def mine(*rows: Row, missing: bool = False) -> str:
-    """The meaning of an undecided answer about a property of a user; from 0.7 up a score is good."""
-    reasons = [Note(NoteCode.YES_NEEDS)] if missing else [text_note("it is")]
-    limits = {"weight-correlation/noise": (0.7, 0.65), "weight-correlation/fgm-label": (0.7, 0.65)}
-    verdict = Verdict("Mine", "undecided", tuple(reasons), key="mine", thresholds=limits)
-    return meaning(Report("An audit", (), properties=(CONDITIONAL.fact,)), verdict, False, "weight", rows)
-
-
-def test_an_answer_is_incomplete_only_if_a_score_is_missing_and_all_others_are_good():
-    good, doubtful = (Row("weight-correlation/noise", value, 400, (value, value)) for value in (0.9, 0.68))
-    assert mine(good, missing=True) == "One score is missing."
-    assert mine(doubtful, missing=True) == "It may shift (noise)."
-    assert mine(good, replace(doubtful, measure="weight-correlation/fgm-label"), missing=True) == "It may shift (FGM)."
-    assert mine(good) == "It may shift.", "it is good, of too few texts"
 
 
 @pytest.mark.parametrize("item", RATED, ids=lambda item: item.name)

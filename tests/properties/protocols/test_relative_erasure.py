@@ -1,9 +1,13 @@
 """Relative scores of explainers of known truth, and what they do not depend on."""
 
+from dataclasses import dataclass
+from itertools import permutations
+
 import pytest
 import torch
 
 from steadygaze.auditing.prepare_case import prepare
+from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.properties.measures.faithfulness_measures import RELATIVE_ROWS, relative_score
 from steadygaze.properties.protocols.relative_erasure import relative_erasure
 from steadygaze.results.audit_config import ProbeConfig, Runtime
@@ -73,3 +77,30 @@ def test_one_text_has_no_words_of_other_texts():
 def test_the_score_is_the_ratio_of_sums():
     own, floor, best = torch.tensor([[0.5, 0.2], [0.1, 0.1], [0.9, 0.2]], dtype=torch.float64)
     assert relative_score(own, floor, best) == pytest.approx((0.4 + 0.1) / (0.8 + 0.1))
+
+
+@pytest.mark.parametrize("row", RELATIVE_ROWS)
+def test_short_texts_have_the_mean_and_the_best_of_all_orders(row):
+    """Every order of the words as an explainer of its own: none is better, and shuffled weights are their mean."""
+    here = world("short", 6, 8, Shape(4, 5, density=0.4, negated=0.0))
+    orders = {str(order): Order(order) for order in permutations(range(5))}
+    case = prepare(adapter(here, "gated"), here.examples, orders, ProbeConfig()).case
+    found = [finding for finding in relative_erasure(case) if finding.measure == row]
+    values = torch.stack([finding.values for finding in found])
+    assert len(found) == 120
+    for finding in found:
+        assert finding.exact == len(case)
+        assert torch.allclose(finding.best, values.amax(0))
+        assert torch.allclose(finding.floor, values.mean(0))
+
+
+@dataclass
+class Order(Explainer):
+    """The same order of places for every text."""
+
+    places: tuple[int, ...]
+
+    def explain(self, model, batch, target=None, embedded=None):
+        weights = torch.zeros(batch.ids.shape, dtype=torch.float64)
+        weights[:, : len(self.places)] = torch.tensor(self.places[: batch.ids.shape[1]]).double() + 1
+        return Saliency(weights.masked_fill(~batch.mask, 0.0), model.logits(batch))

@@ -8,8 +8,10 @@
     score = Σ (own − shuffled) / Σ (best − shuffled)        sums over texts, means over the sizes of the erasure
 
 shuffled: DRAWS random orders of the words, one for each size of removal and of replacement.  best: the largest of the
-own score and those of `best_orders`.  The scale of the prediction, the number of classes and the length of the texts
-cancel out.
+own score and those of `best_orders`; in a thorough audit also of a beam search.  The scale of the prediction, the
+number of classes and the length of the texts cancel out.
+
+Short texts have exact ends: the mean and the maximum over all orders of their words (probes/subset_predictions.py).
 
 An explainer that deletes words agrees with itself in the first row; it has no such advantage in the others.
 """
@@ -20,6 +22,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from steadygaze.core.maths.subsets import best_order, mean_order
 from steadygaze.core.random_key import RandomKey, text_key
 from steadygaze.core.types import Batch
 from steadygaze.properties.audit_case import (
@@ -33,6 +36,7 @@ from steadygaze.properties.audit_case import (
 )
 from steadygaze.properties.measures.faithfulness_measures import RELATIVE_ROWS
 from steadygaze.properties.probes.erasure import SHARES, Erasure, erase_words
+from steadygaze.properties.probes.subset_predictions import FEWEST_WORDS, size_coefficients
 from steadygaze.properties.protocols.faithfulness import erasure_caveat
 from steadygaze.results.note import Note, NoteCode
 
@@ -57,12 +61,21 @@ def relative_erasure(case: AuditCase) -> Iterator[Finding]:
     replacements = case.other_words(0) if fill else None
     work = partial(_scores, case, names, replacements)
     scores = case.gather(TASK, work, case.sample)  # name -> (N,2K)
-    settings: dict[str, str | int | float] = {"draws": DRAWS}
+    exact = _exact_ends(case, replacements)
+    floors, bests = (torch.where(known.isnan(), scores[end], known) for end, known in exact.items())
+    settings: dict[str, str | int | float] = {"draws": DRAWS, "enumerated": case.most_enumerated}
     for name in names:
         for index, row in enumerate(RELATIVE_ROWS if fill else REMOVED):
-            own, floor, best = scores[name][:, index], scores[SHUFFLED][:, index], scores[BEST][:, index]
+            own, floor, best = scores[name][:, index], floors[:, index], bests[:, index]
             yield Finding(
-                row, own, name, settings, caveat=erasure_caveat(case, name), floor=floor, best=torch.maximum(own, best)
+                row,
+                own,
+                name,
+                settings,
+                caveat=erasure_caveat(case, name),
+                exact=int((exact[BEST][:, index].isfinite() & own.isfinite()).sum()),
+                floor=floor,
+                best=torch.maximum(own, best),
             )
     if not fill:
         yield from missing_findings(FILLED, ALONE)
@@ -86,6 +99,23 @@ def _scores(
     values = {name: torch.cat([part[:, index] for part in scores], -1) for index, name in enumerate((*names, SHUFFLED))}
     values[BEST] = torch.cat([part[:, len(names) + 1 :].amax(1) for part in scores], -1)
     return {name: value.masked_fill(short, torch.nan) for name, value in values.items()}
+
+
+def _exact_ends(case: AuditCase, replacements: Tensor | None) -> dict[str, Tensor]:
+    """SHUFFLED and BEST -> their scores for short texts, NaN for others.  (N,4) or (N,2) each"""
+    tables = [case.subset_probabilities]
+    tables += [] if replacements is None else [case.predict_subsets(replacements)]
+    ends = {end: torch.full((len(case), 2 * len(tables)), torch.nan, dtype=torch.float64) for end in (SHUFFLED, BEST)}
+    for words in range(FEWEST_WORDS, case.most_enumerated + 1):
+        rows = ((case.words == words) & tables[0][:, 0].isfinite()).nonzero().squeeze(-1)
+        coefficients = size_coefficients(words, SHARES)
+        for index, table in enumerate(tables):
+            kept = table[rows, : 1 << words]
+            drops = kept[:, -1:] - kept.flip(-1)  # by the number of the removed subset
+            for column, values in enumerate((drops, kept), 2 * index):
+                ends[SHUFFLED][rows, column] = mean_order(values, coefficients)
+                ends[BEST][rows, column] = best_order(values, coefficients)
+    return ends
 
 
 def _of_orders(case: AuditCase, batch: Batch, full: Tensor, orders: list[Tensor], filled: Tensor | None) -> Tensor:

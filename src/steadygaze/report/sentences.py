@@ -461,7 +461,7 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.CONTEXTUAL_DEFAULT_TOKENS: "the hidden state of a default token depends on the text: mass on it is not a "
     "shortcut in itself",
     NoteCode.EMPTY_WHEN_SHUFFLED: "{texts:,} texts have an empty selection once they are shuffled",
-    NoteCode.EXACT_ENDS: "both ends are exact for {exact:,} of {texts:,} texts: every subset of their words was evaluated",
+    NoteCode.EXACT_ENDS: "both ends are exact for {exact:,} of {texts:,} texts: all subsets of words were evaluated",
     NoteCode.EXACT_RATES: "exact for {exact:,} of {texts:,} texts: all sets of added words were evaluated",
     NoteCode.EXEMPT_TEXTS: "{value:number} with the texts that count as 0 because nearly any selection gives their "
     "class",

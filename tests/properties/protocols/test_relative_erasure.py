@@ -101,6 +101,6 @@ class Order(Explainer):
     places: tuple[int, ...]
 
     def explain(self, model, batch, target=None, embedded=None):
-        weights = torch.zeros(batch.ids.shape, dtype=torch.float64)
-        weights[:, : len(self.places)] = torch.tensor(self.places[: batch.ids.shape[1]]).double() + 1
+        place = (batch.mask.cumsum(-1) - 1).clamp_min(0)
+        weights = torch.tensor(self.places, dtype=torch.float64)[place]
         return Saliency(weights.masked_fill(~batch.mask, 0.0), model.logits(batch))

@@ -1,4 +1,4 @@
-"""Faithfulness measures: erasure, Shapley agreement, infidelity, max-sensitivity, flip radius, soft stability, F-Fidelity.
+"""Faithfulness: erasure, Shapley agreement, infidelity, max-sensitivity, flip radius, soft stability and F-Fidelity.
 
 Erasure: DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.  m(x)_j is the probability of the class j predicted on
 the full text x; r is the rationale.

@@ -18,11 +18,13 @@ from studies.oracles.worlds import Shape, world
 NAMES = ("exact", "exact × 1000", "exact − 1", "dense", "exact, reversed", "exact for half, else one word")
 
 
-def scores(model: str = "linear", texts: int = 60, shape: Shape | None = None, batch_size: int = 256, names=NAMES):
+def scores(
+    model: str = "linear", texts: int = 60, shape: Shape | None = None, batch_size: int = 256, names=NAMES, **config
+):
     here, known = world("short", 5, texts, shape), explainers()
     chosen = {name: known[name] for name in names}
     case = prepare(
-        adapter(here, model), here.examples, chosen, ProbeConfig(), runtime=Runtime(batch_size=batch_size)
+        adapter(here, model), here.examples, chosen, ProbeConfig(**config), runtime=Runtime(batch_size=batch_size)
     ).case
     return {(finding.explainer, finding.measure): finding for finding in relative_erasure(case)}
 
@@ -65,6 +67,14 @@ def test_ends_do_not_depend_on_the_other_explainers(findings):
     alone = scores(names=("dense",))["dense", RELATIVE_ROWS[0]]
     assert torch.equal(alone.floor, findings["dense", RELATIVE_ROWS[0]].floor)
     assert torch.equal(alone.best, findings["dense", RELATIVE_ROWS[0]].best)
+
+
+def test_a_thorough_audit_knows_better_orders_of_longer_texts():
+    shape, names = Shape(10, 16, density=0.4), ("exact",)
+    usual, thorough = (scores("negation", 15, shape, names=names, thorough=thorough) for thorough in (False, True))
+    gains = {row: thorough["exact", row].best - usual["exact", row].best for row in RELATIVE_ROWS}
+    assert all((gain >= -1e-12).all() for gain in gains.values())
+    assert sum(gain.sum() for gain in gains.values()) > 0.1
 
 
 def test_one_text_has_no_words_of_other_texts():

@@ -35,6 +35,7 @@ from steadygaze.properties.audit_case import (
     other_explainers,
 )
 from steadygaze.properties.measures.faithfulness_measures import RELATIVE_ROWS
+from steadygaze.properties.probes.beam_search import WIDTH, searched_scores
 from steadygaze.properties.probes.erasure import SHARES, Erasure, erase_words
 from steadygaze.properties.probes.subset_predictions import FEWEST_WORDS, size_coefficients
 from steadygaze.properties.protocols.faithfulness import erasure_caveat
@@ -45,6 +46,7 @@ DRAWS = 10
 ORDERS = 2, 1
 """Good orders that are scored by removal, and by replacement."""
 TASK = "orders of words"
+SEARCH = "beam search for orders of words"
 REMOVED, FILLED = ("comprehensiveness/relative", "sufficiency/relative"), RELATIVE_ROWS[2:]
 ALONE = Note(NoteCode.NO_OTHER_TEXTS)
 
@@ -62,8 +64,11 @@ def relative_erasure(case: AuditCase) -> Iterator[Finding]:
     work = partial(_scores, case, names, replacements)
     scores = case.gather(TASK, work, case.sample)  # name -> (N,2K)
     exact = _exact_ends(case, replacements)
+    if case.config.thorough:
+        scores[BEST] = torch.fmax(scores[BEST], _searched(case, replacements))
     floors, bests = (torch.where(known.isnan(), scores[end], known) for end, known in exact.items())
     settings: dict[str, str | int | float] = {"draws": DRAWS, "enumerated": case.most_enumerated}
+    settings |= {"beam": WIDTH} if case.config.thorough else {}
     for name in names:
         for index, row in enumerate(RELATIVE_ROWS if fill else REMOVED):
             own, floor, best = scores[name][:, index], floors[:, index], bests[:, index]
@@ -116,6 +121,20 @@ def _exact_ends(case: AuditCase, replacements: Tensor | None) -> dict[str, Tenso
                 ends[SHUFFLED][rows, column] = mean_order(values, coefficients)
                 ends[BEST][rows, column] = best_order(values, coefficients)
     return ends
+
+
+def _searched(case: AuditCase, replacements: Tensor | None) -> Tensor:
+    """The best scores that a beam search finds, under RELATIVE_ROWS; NaN in enumerated and in long texts.  (N,4|2)"""
+    erasure = Erasure(SHARES, case.config.removal, case.runtime.max_tokens)
+
+    def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+        full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
+        fillers = [None] if replacements is None else [None, case.gather_rows(replacements, rows, batch)]
+        fewest = case.most_enumerated + 1
+        found = [searched_scores(case.model, batch, full, erasure, filled, fewest) for filled in fillers]
+        return {SEARCH: torch.cat(found, -1)}
+
+    return case.gather(SEARCH, work, case.sample)[SEARCH]
 
 
 def _of_orders(case: AuditCase, batch: Batch, full: Tensor, orders: list[Tensor], filled: Tensor | None) -> Tensor:

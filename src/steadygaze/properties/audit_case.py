@@ -277,18 +277,13 @@ class AuditCase:
 
     @cached_property
     def subset_probabilities(self) -> Tensor:
-        """(N,2^most_enumerated) see `subset_predictions`, for the short texts of the sample; others are removed."""
-        return self.predict_subsets(None)
-
-    def predict_subsets(self, replacements: Tensor | None) -> Tensor:
-        """The same with these words (M,) in place of the others; None: they are removed."""
+        """(N,2^most_enumerated) see `subset_predictions`, for the short texts of the sample."""
         words, most = self.words[torch.from_numpy(self.sample)].numpy(), self.most_enumerated
         erasure = Erasure(removal=self.config.removal, max_tokens=self.runtime.max_tokens)
 
         def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
             predicted = self.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device)
-            filled = None if replacements is None else self.gather_rows(replacements, rows, batch)
-            return {ENUMERATING: subset_predictions(self.model, batch, predicted, erasure, filled, most)}
+            return {ENUMERATING: subset_predictions(self.model, batch, predicted, erasure, most)}
 
         short = self.sample[(words >= FEWEST_WORDS) & (words <= most)]
         if not len(short):
@@ -364,7 +359,7 @@ class Finding:
     """The expected values of a random explanation: (N,), or () beside `value`."""
     caveat: Caveat | None = None
     exact: int = 0
-    """The number of texts whose `floor` and `best` are exact."""
+    """The number of texts whose `floor` and `best` are those of all orders of the words."""
     floor: Tensor | None = None
     """(N,) the values of shuffled weights.  With `best`, the score is the sum of the values between both."""
     best: Tensor | None = None

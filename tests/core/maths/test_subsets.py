@@ -35,7 +35,9 @@ def test_shapley_values_of_gloves_worked_by_hand():
 def test_best_and_mean_order_worked_by_hand():
     """v: ∅ 0, {0} 1, {1} 2, {0,1} 4.  One player counts 3, two count 1: 3·2 + 4, or 3·1 + 4."""
     v, coefficients = torch.tensor([[0.0, 1, 2, 4]]), torch.tensor([5.0, 3, 1])
-    assert best_order(v, coefficients).item() == 10
+    best, weights = best_order(v, coefficients)
+    assert best.item() == 10
+    assert weights.tolist() == [[1, 2]]
     assert mean_order(v, coefficients).item() == 8.5
 
 
@@ -44,7 +46,10 @@ def test_all_orders_give_the_same_numbers(n):
     v, coefficients = game(n), torch.arange(n + 1, dtype=torch.float64).sin()
     paths = growths(v, n)
     sums = paths @ coefficients
-    assert torch.allclose(best_order(v, coefficients), sums.amax(1))
+    best, weights = best_order(v, coefficients)
+    assert torch.allclose(best, sums.amax(1))
+    index = [list(permutations(range(n))).index(tuple(order)) for order in weights.argsort(descending=True).tolist()]
+    assert torch.allclose(sums[range(len(v)), index], best)
     assert torch.allclose(mean_order(v, coefficients), sums.mean(1))
     shares = torch.zeros(len(v), n, dtype=torch.float64)
     for index, order in enumerate(permutations(range(n))):

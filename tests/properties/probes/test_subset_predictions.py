@@ -36,18 +36,6 @@ def test_each_subset_has_the_probability_of_its_words(case):
             assert values[row, 1 << len(words) :].isnan().all()
 
 
-def test_replaced_words_take_the_place_of_words_that_are_not_in_the_subset(case):
-    rows, batch = next(iter(case.batches()))
-    predicted = case.probs[torch.from_numpy(rows)].argmax(-1)
-    others = case.gather_rows(case.other_words(0), rows, batch)
-    values = subset_predictions(case.model, batch, predicted, replacements=others)
-    short = (batch.mask.sum(-1) <= 6).nonzero().squeeze(-1).tolist()
-    assert short
-    for row in short:
-        none = case.model.read(others[[row]], batch.mask[[row]]).softmax(-1)[0, predicted[row]]
-        assert torch.isclose(values[row, 0], none.double())
-
-
 def test_chunks_and_other_texts_of_the_batch_change_nothing(case, monkeypatch):
     whole = case.subset_probabilities
     monkeypatch.setattr("steadygaze.properties.probes.subset_predictions.CELLS", 1)

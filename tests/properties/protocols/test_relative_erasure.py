@@ -9,7 +9,7 @@ import torch
 from steadygaze.auditing.prepare_case import prepare
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.properties.measures.faithfulness_measures import RELATIVE_ROWS, relative_score
-from steadygaze.properties.protocols.relative_erasure import relative_erasure
+from steadygaze.properties.protocols.relative_erasure import REMOVED, relative_erasure
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from studies.oracles.explainers import explainers
 from studies.oracles.models import adapter
@@ -71,10 +71,10 @@ def test_ends_do_not_depend_on_the_other_explainers(findings):
 
 def test_a_thorough_audit_knows_better_orders_of_longer_texts():
     shape, names = Shape(10, 16, density=0.4), ("exact",)
-    usual, thorough = (scores("negation", 15, shape, names=names, thorough=thorough) for thorough in (False, True))
+    usual, thorough = (scores("two words", 15, shape, names=names, thorough=thorough) for thorough in (False, True))
     gains = {row: thorough["exact", row].best - usual["exact", row].best for row in RELATIVE_ROWS}
     assert all((gain >= -1e-12).all() for gain in gains.values())
-    assert sum(gain.sum() for gain in gains.values()) > 0.1
+    assert all(gains[row].sum() > 0.01 for row in REMOVED)
 
 
 def test_one_text_has_no_words_of_other_texts():
@@ -89,7 +89,7 @@ def test_the_score_is_the_ratio_of_sums():
     assert relative_score(own, floor, best) == pytest.approx((0.4 + 0.1) / (0.8 + 0.1))
 
 
-@pytest.mark.parametrize("row", RELATIVE_ROWS)
+@pytest.mark.parametrize("row", REMOVED)
 def test_short_texts_have_the_mean_and_the_best_of_all_orders(row):
     """Every order of the words as an explainer of its own: none is better, and shuffled weights are their mean."""
     here = world("short", 6, 8, Shape(4, 5, density=0.4, negated=0.0))

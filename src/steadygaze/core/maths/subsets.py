@@ -30,14 +30,25 @@ def shapley_values(v: Tensor) -> Tensor:
     return torch.stack(shares, -1)
 
 
-def best_order(v: Tensor, coefficients: Tensor) -> Tensor:
-    """The largest sum that an order of the players reaches.  (R,2ⁿ), (n+1,) -> (R,)"""
-    best = coefficients[0] * v[:, :1].expand_as(v).clone()
-    last = torch.zeros(1, dtype=torch.long)
-    for size in range(1, players(v) + 1):
-        last, smaller = _of_size(players(v), size)
-        best[:, last] = coefficients[size] * v[:, last] + best[:, smaller].amax(-1)
-    return best[:, last].amax(-1)
+def best_order(v: Tensor, coefficients: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest sum that an order of the players reaches, and weights of the players in this order.
+
+    (R,2ⁿ), (n+1,) -> (R,), (R,n) from n for the first player to 1 for the last
+    """
+    n = players(v)
+    best, last = coefficients[0] * v[:, :1].expand_as(v).clone(), torch.zeros_like(v, dtype=torch.long)
+    for size in range(1, n + 1):
+        subsets, smaller, members = _of_size(n, size)
+        before, choice = best[:, smaller].max(-1)
+        best[:, subsets] = coefficients[size] * v[:, subsets] + before
+        last[:, subsets] = members.expand(len(v), -1, -1).gather(-1, choice.unsqueeze(-1)).squeeze(-1)
+    weights = torch.zeros(len(v), n, dtype=v.dtype, device=v.device)
+    subset = torch.full((len(v), 1), (1 << n) - 1, device=v.device)
+    for weight in range(1, n + 1):
+        player = last.gather(-1, subset)
+        weights.scatter_(-1, player, weight)
+        subset = subset - (1 << player)
+    return best[:, -1], weights
 
 
 def mean_order(v: Tensor, coefficients: Tensor) -> Tensor:
@@ -56,8 +67,9 @@ def players(v: Tensor) -> int:
 
 
 @lru_cache(maxsize=64)
-def _of_size(n: int, size: int) -> tuple[Tensor, Tensor]:
-    """The subsets of `size` players, and those without one of these.  -> (M,), (M,size)"""
+def _of_size(n: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The subsets of `size` players, those without one of these, and these players.  -> (M,), (M,size), (M,size)"""
     subsets = [subset for subset in range(1 << n) if subset.bit_count() == size]
-    smaller = [[subset ^ (1 << j) for j in range(n) if (subset >> j) & 1] for subset in subsets]
-    return torch.tensor(subsets), torch.tensor(smaller)
+    members = [[j for j in range(n) if (subset >> j) & 1] for subset in subsets]
+    smaller = [[subset ^ (1 << j) for j in inside] for subset, inside in zip(subsets, members, strict=True)]
+    return torch.tensor(subsets), torch.tensor(smaller), torch.tensor(members)

@@ -19,7 +19,7 @@ from steadygaze.core.types import Batch
 from steadygaze.models.inference import Model
 from steadygaze.perturbations.word_removal import take_rows, trim_padding, units_of
 from steadygaze.properties.probes.erasure import Erasure, predict_erased
-from steadygaze.properties.probes.subset_predictions import size_coefficients
+from steadygaze.properties.probes.subset_predictions import FEWEST_WORDS, size_coefficients
 
 WIDTH = 3
 MOST_WORDS = 40
@@ -28,66 +28,59 @@ SetValue = Callable[[Tensor, Tensor], Tensor]
 """Values of sets of words, from their texts and their words.  (V,), (V,n) bool -> (V,)"""
 
 
-def searched_scores(
-    model: Model,
-    batch: Batch,
-    full: Tensor,
-    erasure: Erasure,
-    replacements: Tensor | None = None,
-    fewest: int = 2,
-    width: int = WIDTH,
-) -> Tensor:
-    """The largest drop without the first words, and the largest probability of these alone, that the search finds.
+def searched_orders(model: Model, batch: Batch, full: Tensor, erasure: Erasure, width: int = WIDTH) -> Tensor:
+    """Weights of the words in the orders whose first words lose most, and keep most alone, as far as the search finds.
 
-    NaN in texts of fewer than `fewest` words, or of more than MOST_WORDS.  (B,C) -> (B,2)
+    NaN in texts of one word, or of more than MOST_WORDS.  (B,C) -> (B,2,U)
     """
-    words = units_of(batch, question=False).mask.sum(-1)
-    scores = torch.full((len(batch), 2), torch.nan, dtype=torch.float64, device=batch.ids.device)
-    for n in range(fewest, min(MOST_WORDS, int(words.max())) + 1):
-        rows = (words == n).nonzero().squeeze(-1)
+    words = units_of(batch, question=False).mask
+    counts = words.sum(-1)
+    orders = torch.full((len(batch), 2, words.shape[1]), torch.nan, dtype=torch.float64, device=words.device)
+    for n in range(FEWEST_WORDS, min(MOST_WORDS, int(counts.max())) + 1):
+        rows = (counts == n).nonzero().squeeze(-1)
         if len(rows):
-            columns = int(batch.present[rows].sum(-1).amax())
-            same = trim_padding(take_rows(batch, rows), columns)
-            others = None if replacements is None else replacements[rows, :columns]
-            coefficients = size_coefficients(n, erasure.shares).to(scores.device)
+            same = trim_padding(take_rows(batch, rows), int(batch.present[rows].sum(-1).amax()))
+            coefficients = size_coefficients(n, erasure.shares).to(orders.device)
             for column, keeps in enumerate((False, True)):
-                value = _value(model, same, full[rows], erasure, others, keeps)
-                scores[rows, column] = beam_search(value, len(rows), coefficients, width)
-    return scores
+                value = _value(model, same, full[rows], erasure, keeps)
+                orders[rows, column, :n] = beam_search(value, len(rows), coefficients, width)[1]
+    return orders
 
 
-def _value(
-    model: Model, batch: Batch, full: Tensor, erasure: Erasure, replacements: Tensor | None, keeps: bool
-) -> SetValue:
+def _value(model: Model, batch: Batch, full: Tensor, erasure: Erasure, keeps: bool) -> SetValue:
     units, predicted = units_of(batch, question=False), full.argmax(-1)
 
     def value(texts: Tensor, chosen: Tensor) -> Tensor:
         erased = units.tokens(~chosen if keeps else chosen, texts)
-        probs = predict_erased(model, batch, texts, erased, erasure, replacements)
+        probs = predict_erased(model, batch, texts, erased, erasure)
         probability = probs.gather(-1, predicted[texts].unsqueeze(-1)).squeeze(-1)
         return probability if keeps else full.amax(-1)[texts] - probability
 
     return value
 
 
-def beam_search(value: SetValue, texts: int, coefficients: Tensor, width: int = WIDTH) -> Tensor:
-    """The largest score that the search finds for texts of n words.  (n+1,) -> (texts,)"""
+def beam_search(value: SetValue, texts: int, coefficients: Tensor, width: int = WIDTH) -> tuple[Tensor, Tensor]:
+    """The largest score that the search finds for texts of n words, and weights of the words in this order.
+
+    (n+1,) -> (texts,), (texts,n) from n for the first word; 0 for words after the last size that counts
+    """
     n, device = len(coefficients) - 1, coefficients.device
     later = coefficients.flip(0).cumsum(0).flip(0) - coefficients  # of larger sets
-    chosen = torch.zeros(texts, 1, n, dtype=torch.bool, device=device)
+    weights = torch.zeros(texts, 1, n, dtype=torch.float64, device=device)
     total = torch.zeros(texts, 1, dtype=torch.float64, device=device)
     for size in range(1, int(coefficients.nonzero().max()) + 1):
-        sets = (chosen.unsqueeze(2) | torch.eye(n, dtype=torch.bool, device=device)).flatten(1, 2)  # (B,W·n,n)
-        before = total.unsqueeze(2).expand(-1, -1, n).flatten(1)
+        added = (n + 1 - size) * torch.eye(n, dtype=torch.float64, device=device)
+        longer = torch.maximum(weights.unsqueeze(2), added).flatten(1, 2)  # (B,W·n,n)
+        sets, before = longer > 0, total.unsqueeze(2).expand(-1, -1, n).flatten(1)
         new = (sets.sum(-1) == size) & before.isfinite() & ~_repeated(sets, before)
         text, number = new.nonzero(as_tuple=True)
         values = torch.full_like(before, -torch.inf)
         values[text, number] = value(text, sets[text, number])
-        estimate = before + (coefficients[size] + later[size]) * values
-        best = estimate.topk(min(width, estimate.shape[1]), dim=1).indices
-        chosen = sets.gather(1, best.unsqueeze(-1).expand(-1, -1, n))
+        best = (before + (coefficients[size] + later[size]) * values).topk(min(width, values.shape[1]), dim=1).indices
+        weights = longer.gather(1, best.unsqueeze(-1).expand(-1, -1, n))
         total = (before + torch.where(new, coefficients[size] * values, -torch.inf)).gather(1, best)
-    return total.amax(1)
+    score, first = total.max(1)
+    return score, weights[torch.arange(texts, device=device), first]
 
 
 def _repeated(sets: Tensor, before: Tensor) -> Tensor:

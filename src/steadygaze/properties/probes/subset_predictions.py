@@ -1,9 +1,10 @@
 """The prediction for every subset of the words of a short text.
 
-From them follow the best and the mean order of the words, exactly, and their Shapley values (core/maths/subsets.py).
+From them follow the best order of the words, exactly, the mean of all orders, and the Shapley values of the words
+(core/maths/subsets.py).
 
-A text of n words takes 2ⁿ − 1 predictions.  WORDS is the largest n of an audit: 2 · 2⁶ predictions, for removed and for
-replaced words, are no more than the erasures and the `best_orders` of a text of 40 words take.
+A text of n words takes 2ⁿ − 1 predictions.  WORDS is the largest n of an audit: 2⁶ predictions are fewer than the
+erasures and the `best_orders` of a text of 40 words take.
 """
 
 import torch
@@ -23,14 +24,9 @@ CELLS = 1 << 20
 
 
 def subset_predictions(
-    model: Model,
-    batch: Batch,
-    predicted: Tensor,
-    erasure: Erasure = ERASER,
-    replacements: Tensor | None = None,
-    most: int = WORDS,
+    model: Model, batch: Batch, predicted: Tensor, erasure: Erasure = ERASER, most: int = WORDS
 ) -> Tensor:
-    """Probability of the class `predicted` with some of the words only; the others are removed, or replaced.
+    """Probability of the class `predicted` with some of the words only.
 
     Bit j of the number of a subset is 1 if word j is in it; NaN in longer texts, and for subsets that a text does not
     have.  (B,) -> (B,2^most)
@@ -43,22 +39,19 @@ def subset_predictions(
             continue
         width = int(batch.present[of_length].sum(-1).amax())
         same = trim_padding(take_rows(batch, of_length), width)
-        others = None if replacements is None else replacements[of_length, :width]
         for rows in row_chunks(same, max(1, CELLS // (width << n))):
-            known = take_rows(same, rows), None if others is None else others[rows]
-            values[of_length[rows], : 1 << n] = _every_subset(model, *known, predicted[of_length[rows]], erasure, n)
+            part = _every_subset(model, take_rows(same, rows), predicted[of_length[rows]], erasure, n)
+            values[of_length[rows], : 1 << n] = part
     return values
 
 
-def _every_subset(
-    model: Model, batch: Batch, replacements: Tensor | None, predicted: Tensor, erasure: Erasure, n: int
-) -> Tensor:
+def _every_subset(model: Model, batch: Batch, predicted: Tensor, erasure: Erasure, n: int) -> Tensor:
     """The probabilities for texts of n words.  (B,) -> (B,2ⁿ)"""
     subsets = torch.arange(1 << n, device=predicted.device)
     kept = (subsets.unsqueeze(-1) >> torch.arange(n, device=predicted.device)) & 1 == 1  # (S,n)
     owner = torch.arange(len(batch), device=predicted.device).repeat_interleave(len(subsets))
     erased = units_of(batch, question=False).tokens(~kept.repeat(len(batch), 1), owner)
-    probs = predict_erased(model, batch, owner, erased, erasure, replacements)
+    probs = predict_erased(model, batch, owner, erased, erasure)
     return probs.gather(-1, predicted[owner].unsqueeze(-1)).view(len(batch), -1)
 
 

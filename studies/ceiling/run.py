@@ -87,7 +87,8 @@ def measure(case: Case) -> dict[str, Any]:
 def scores(model: Model, batch: Batch, full: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     """Which texts are enumerated, and the drop and the kept probability of each kind of order.  (B,), (B,2) each"""
     table = subset_predictions(model, batch, full.argmax(-1), ERASER, THOROUGH_WORDS)
-    words = units_of(batch, question=False).mask.sum(-1)
+    units = units_of(batch, question=False)
+    words = units.mask.sum(-1)
     best, mean = (torch.full((len(batch), 2), torch.nan, dtype=torch.float64) for _ in range(2))
     for n in range(FEWEST, THOROUGH_WORDS + 1):
         rows = (words == n).nonzero().squeeze(-1)
@@ -96,11 +97,12 @@ def scores(model: Model, batch: Batch, full: Tensor) -> tuple[Tensor, dict[str, 
             best[rows, column] = best_order(values, coefficients)[0]
             mean[rows, column] = mean_order(values, coefficients)
     by_name = {"exact": best, "shuffled": mean}
-    good = [_of_order(model, batch, full, order) for order in good_orders(model, batch, full)]
-    by_name["good orders"] = torch.stack(good).amax(0)
+    good = good_orders(model, batch, full)
+    by_name["good orders"] = torch.stack([_of_order(model, batch, full, order) for order in good]).amax(0)
+    known = units.total(good[-1])
     for name, width in SEARCHES.items():
-        orders = searched_orders(model, batch, full, ERASER, width).nan_to_num(0.0).unbind(1)
-        found = [_of_order(model, batch, full, units_of(batch, question=False).on_first(order)) for order in orders]
+        orders = searched_orders(model, batch, full, known, ERASER, width).nan_to_num(0.0).unbind(1)
+        found = [_of_order(model, batch, full, units.on_first(order)) for order in orders]
         by_name[name] = torch.stack(found).amax(0)
     return best.isfinite().all(-1), by_name
 

@@ -5,7 +5,8 @@
     score       Σ_k c_k value(the first k words): the mean over the sizes of an erasure
     estimate    Σ_{i ≤ k} c_i value(the first i words) + value(S) Σ_{i > k} c_i
 
-Each step adds every other word to every beginning and keeps the WIDTH sets with the largest estimate.  WIDTH 1 is
+Each step adds every other word to every beginning and keeps the WIDTH sets with the largest estimate, of equal ones
+those that a known order prefers: where several words support a prediction, no single one changes it.  WIDTH 1 is
 greedy erasure.  A text of n words takes about 0.4 · WIDTH · n² predictions, so that texts of more than MOST_WORDS words
 are left out.
 """
@@ -24,14 +25,18 @@ from steadygaze.properties.probes.subset_predictions import FEWEST_WORDS, size_c
 WIDTH = 3
 MOST_WORDS = 40
 """Words of the longest text that is searched."""
+TIES = 1e-6
+"""Differences of the estimate that count as equal."""
 SetValue = Callable[[Tensor, Tensor], Tensor]
 """Values of sets of words, from their texts and their words.  (V,), (V,n) bool -> (V,)"""
 
 
-def searched_orders(model: Model, batch: Batch, full: Tensor, erasure: Erasure, width: int = WIDTH) -> Tensor:
+def searched_orders(
+    model: Model, batch: Batch, full: Tensor, known: Tensor, erasure: Erasure, width: int = WIDTH
+) -> Tensor:
     """Weights of the words in the orders whose first words lose most, and keep most alone, as far as the search finds.
 
-    NaN in texts of one word, or of more than MOST_WORDS.  (B,C) -> (B,2,U)
+    `known`: weights of a known order.  NaN in texts of one word, or of more than MOST_WORDS.  (B,C), (B,U) -> (B,2,U)
     """
     words = units_of(batch, question=False).mask
     counts = words.sum(-1)
@@ -43,7 +48,7 @@ def searched_orders(model: Model, batch: Batch, full: Tensor, erasure: Erasure, 
             coefficients = size_coefficients(n, erasure.shares).to(orders.device)
             for column, keeps in enumerate((False, True)):
                 value = _value(model, same, full[rows], erasure, keeps)
-                orders[rows, column, :n] = beam_search(value, len(rows), coefficients, width)[1]
+                orders[rows, column, :n] = beam_search(value, known[rows, :n], coefficients, width)[1]
     return orders
 
 
@@ -59,12 +64,13 @@ def _value(model: Model, batch: Batch, full: Tensor, erasure: Erasure, keeps: bo
     return value
 
 
-def beam_search(value: SetValue, texts: int, coefficients: Tensor, width: int = WIDTH) -> tuple[Tensor, Tensor]:
+def beam_search(value: SetValue, known: Tensor, coefficients: Tensor, width: int = WIDTH) -> tuple[Tensor, Tensor]:
     """The largest score that the search finds for texts of n words, and weights of the words in this order.
 
-    (n+1,) -> (texts,), (texts,n) from n for the first word; 0 for words after the last size that counts
+    (B,n), (n+1,) -> (B,), (B,n) from n for the first word; 0 for words after the last size that counts
     """
-    n, device = len(coefficients) - 1, coefficients.device
+    (texts, n), device = known.shape, coefficients.device
+    preference = TIES * known / known.abs().sum(-1, keepdim=True).clamp_min(TIES)
     later = coefficients.flip(0).cumsum(0).flip(0) - coefficients  # of larger sets
     weights = torch.zeros(texts, 1, n, dtype=torch.float64, device=device)
     total = torch.zeros(texts, 1, dtype=torch.float64, device=device)
@@ -76,7 +82,8 @@ def beam_search(value: SetValue, texts: int, coefficients: Tensor, width: int = 
         text, number = new.nonzero(as_tuple=True)
         values = torch.full_like(before, -torch.inf)
         values[text, number] = value(text, sets[text, number])
-        best = (before + (coefficients[size] + later[size]) * values).topk(min(width, values.shape[1]), dim=1).indices
+        estimate = before + (coefficients[size] + later[size]) * values + (sets * preference.unsqueeze(1)).sum(-1)
+        best = estimate.topk(min(width, estimate.shape[1]), dim=1).indices
         weights = longer.gather(1, best.unsqueeze(-1).expand(-1, -1, n))
         total = (before + torch.where(new, coefficients[size] * values, -torch.inf)).gather(1, best)
     score, first = total.max(1)

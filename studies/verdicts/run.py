@@ -1,7 +1,7 @@
 """Verdicts about trained models: which configurations the audit calls stable, robust and faithful.
 
 `--cut TABLES` writes the two synonym tables, once, from counter-fitted neighbors and WordNet.  One job trains a model,
-another audits it on TEXTS test texts with each explainer of plan.py and two models of other seeds.  An audit runs the
+another audits it on TEXTS test texts with each explainer of plan.py and a model of another seed.  An audit runs the
 checks that decide the verdicts below with the settings of `sg.audit`; models of FULL get all checks.
 
     faithfulness, robustness, seed-consistency     as in any audit
@@ -121,7 +121,8 @@ def run_job(options: Options, job: Job) -> dict[str, Any]:
     torch.set_num_threads(1)
     start = time.process_time()
     record = train(options, job) if job.kind == "train" else audit(options, job)
-    return jobs.compact({**record, "cpu": time.process_time() - start})
+    result: dict[str, Any] = jobs.compact({**record, "cpu": time.process_time() - start})
+    return result
 
 
 def splits(corpus: str, training: int, texts: int) -> dict[str, list[Example]]:

@@ -31,7 +31,7 @@ OTHER_SEEDS = 1
 """Models of other seeds that an audit compares with."""
 TEXTS = 200
 """Audited test texts."""
-TRAINING, VALIDATION = 2500, 500
+TRAINING, VALIDATION = 3000, 500
 """Most training and validation texts."""
 DECIDED = 0.8
 """Share of seeds."""

@@ -124,7 +124,7 @@ def _whole_audits(audits: Sequence[Record]) -> Iterator[Number]:
     ]
     yield ORIGIN.number("whole.audits", sum("full" in audit for audit in audits))
     yield ORIGIN.number("whole.answers", len(pairs))
-    yield ORIGIN.number("whole.different", sum(one != other for one, other in pairs))
+    yield ORIGIN.number("whole.different", sum(whole != part for whole, part in pairs))
 
 
 def _data_sets(cells: Cells, verdict: str, row: str) -> Iterator[Number]:

@@ -277,6 +277,8 @@ def _between(finding: Finding, settings: Settings, notes: tuple[Note, ...]) -> R
     ends = note(NoteCode.BETWEEN, own=float(own.mean()), floor=float(floor.mean()), best=float(best.mean()))
     if (best - floor).mean() < LEAST_REACH:
         return Row(finding.measure, math.nan, 0, None, settings, absent=replace(ends, code=NoteCode.NOTHING_MATTERS))
+    if finding.exact:
+        notes = (note(NoteCode.EXACT_ENDS, exact=finding.exact, texts=len(own)), *notes)
     gain, reach = (own - floor).tolist(), (best - floor).tolist()
     bounds = measure_of(finding.measure).bounds
     return ratio_row(finding.measure, gain, reach, settings, notes=(ends, *notes), bounds=bounds)

@@ -57,7 +57,6 @@ STABILITY = Property(
     meanings={
         "yes": "Synonyms leave the highlighted words unchanged.",
         "undecided": "Synonyms may shift the {noun} to other words{conditions}.",
-        "incomplete": "Substitutions by synonyms were not measured.",
         "no": "Synonyms shift the {noun} to other words: do not rely on single words.",
         "not meaningful": "The explanation is not faithful: whether it is stable says nothing about the model.",
     },

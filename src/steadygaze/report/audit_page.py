@@ -61,14 +61,10 @@ def meaning(report: Report, verdict: Verdict, collapsed: bool, noun: str, rows: 
         return GOOD_SCORES.format(sentence(of[0]))
     meanings = next((item.meanings for item in report.properties if item.name == verdict.key), {})
     doubtful = [row for row in _rated(verdict, rows) if row.interval is None or not _is_yes(verdict, row)]
-    answer: str = verdict.answer
-    missing = any(reason.code == NoteCode.YES_NEEDS for reason in verdict.reasons)
-    if answer == "undecided" and missing and not doubtful and "incomplete" in meanings:
-        answer = "incomplete"
     names = [condition_name(row.key.probe) for row in doubtful]  # short: all answers fit one screen
     listed = f" ({', '.join(names)})" if names else ""
     # A report may come from elsewhere: its text is not a format string.
-    return meanings.get(answer, "").replace("{noun}", noun).replace("{conditions}", listed)
+    return meanings.get(verdict.answer, "").replace("{noun}", noun).replace("{conditions}", listed)
 
 
 def _rated(verdict: Verdict, rows: Sequence[Row]) -> list[Row]:

@@ -234,10 +234,7 @@ class PropertyFact:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Name of a row -> its plain name."""
     meanings: Mapping[str, str] = field(default_factory=dict)
-    """Answer -> its meaning, with a {noun}.
-
-    `incomplete`: undecided only because a number is missing.  {conditions}: those under which no yes was reached.
-    """
+    """Answer -> its meaning, with a {noun}.  {conditions}: those under which no yes was reached."""
     noun: str = ""
     """Its name in a sentence."""
 

@@ -11,6 +11,8 @@ shuffled: DRAWS random orders of the words, one for each size of removal and of 
 own score and those of `best_orders`.  The scale of the prediction, the number of classes and the length of the texts
 cancel out.
 
+The scores of removal that `erasure` has are not computed again.
+
 An explainer that deletes words agrees with itself in the first row; it has no such advantage in the others.
 """
 
@@ -77,11 +79,16 @@ def _scores(
     """Explainer, SHUFFLED or BEST -> the scores under RELATIVE_ROWS.  (B,4) or (B,2)"""
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
     drops, both = (case.gather_rows(order, rows, batch) for order in case.best_orders)
-    own = [case.gather_rows(case.saliency(name), rows, batch) for name in names]
-    scores = [_of_orders(case, batch, full, [*own, _random_orders(case, batch, 0), drops, both], None)]
+    own = {name: case.gather_rows(case.saliency(name), rows, batch) for name in names}
+    shared = {name: case.erased[name][torch.from_numpy(rows)].to(full) for name in names if name in case.erased}
+    new = [order for name, order in own.items() if name not in shared]
+    removed = _of_orders(case, batch, full, [*new, _random_orders(case, batch, 0), drops, both], None)
+    computed = iter(removed.unbind(1))
+    rated = [shared[name] if name in shared else next(computed) for name in names]
+    scores = [torch.stack([*rated, *computed], 1)]
     if replacements is not None:
         filled = case.gather_rows(replacements, rows, batch)
-        scores.append(_of_orders(case, batch, full, [*own, _random_orders(case, batch, 1), both], filled))
+        scores.append(_of_orders(case, batch, full, [*own.values(), _random_orders(case, batch, 1), both], filled))
     short = (batch.mask.sum(-1) < 2).unsqueeze(-1)
     values = {name: torch.cat([part[:, index] for part in scores], -1) for index, name in enumerate((*names, SHUFFLED))}
     values[BEST] = torch.cat([part[:, len(names) + 1 :].amax(1) for part in scores], -1)

@@ -18,8 +18,8 @@ from steadygaze.properties.audit_case import ORDERING, RANDOM, READING, AuditCas
 from steadygaze.properties.probes.best_orders import GOOD_ORDERS, MOST_UNITS
 from steadygaze.properties.probes.erasure import SHARES
 from steadygaze.properties.property import Protocol
-from steadygaze.properties.protocols import faithfulness, fidelity, flip_radius, soft_stability
 from steadygaze.properties.protocols import content_leakage as leakage
+from steadygaze.properties.protocols import faithfulness, fidelity, flip_radius, soft_stability
 from steadygaze.properties.protocols.content_leakage import content_leakage
 from steadygaze.properties.protocols.faithfulness import (
     GRADIENTS,

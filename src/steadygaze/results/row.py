@@ -216,7 +216,7 @@ class Fact:
     low: float
     high: float
     direction: Better = "neither"
-    """The better direction.  Neither: it depends on the perturbation, or does not exist."""
+    """The better direction.  `neither`: it depends on the perturbation, or does not exist."""
     citation: str = ""
     scale: str = ""
     """How to read the number; empty: no explanation needed."""

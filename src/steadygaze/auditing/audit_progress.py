@@ -15,6 +15,7 @@ from steadygaze.auditing.prepare_case import TextDraw
 from steadygaze.explainers.attention import Attention
 from steadygaze.properties import PROPERTIES
 from steadygaze.properties.audit_case import ORDERING, RANDOM, READING, AuditCase, TrainingTask, other_explainers
+from steadygaze.properties.probes import beam_search
 from steadygaze.properties.probes.best_orders import GOOD_ORDERS, MOST_UNITS
 from steadygaze.properties.probes.erasure import SHARES
 from steadygaze.properties.property import Protocol
@@ -87,7 +88,7 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
         own = len(other_explainers(case))
         removed, replaced = (1 + good for good in ORDERS)
         removed += 0 if erasure in protocols else own  # else those of `erasure`
-        yield ORDERED, sampled * len(SHARES) * (removed + FILLED * (own + replaced))
+        yield ORDERED, sampled * (len(SHARES) * (removed + FILLED * (own + replaced)) + _searched(case))
     if content_leakage in protocols:
         shown = (1 + GOOD_ORDERS) * (1 + len(other_explainers(case)))  # the best orders, and no words, or the own
         yield leakage.ANSWERING, sampled * leakage.DRAWS * shown
@@ -125,6 +126,14 @@ def _thorough(case: AuditCase, sampled: int, protocols: Collection[Protocol]) ->
     for name, explainer in case.explainers.items() if faithfulness.max_sensitivity in protocols else ():
         if explainer.requires:
             yield faithfulness.noise_task(name), sampled * faithfulness.DRAWS * explainer.forward_passes
+
+
+def _searched(case: AuditCase) -> float:
+    """Passes of the search for the best order in a text; see probes/beam_search.py."""
+    if not case.config.thorough:
+        return 0.0
+    words = case.words.double()
+    return float((0.4 * beam_search.WIDTH * words**2).where(words <= beam_search.MOST_WORDS, 0.0).mean())
 
 
 def _mean_words(case: AuditCase) -> float:

@@ -251,6 +251,11 @@ class AuditCase:
         """Explainer -> (N,) how far the shown words do not account for the label; filled by content_leakage."""
         return {}
 
+    @cached_property
+    def erased(self) -> dict[str, Tensor]:
+        """Explainer -> (N,2) the drop without its top words, and the probability of these alone; filled by erasure."""
+        return {}
+
     def other_words(self, draw: int) -> Tensor:
         """(M,) a word of another text in place of each word; the order of the texts does not matter."""
         text, order = self.data.text, np.argsort(self.keys.numpy(), kind="stable")

@@ -108,6 +108,8 @@ def _erasure(case: AuditCase) -> Iterator[Finding]:
         yield from missing_findings(["comprehensiveness/above-random"], ONLY_RANDOM)
     for name in other_explainers(case):
         scores = case.gather(erasure_task(name), lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
+        alone = case.probs.amax(-1) - scores["sufficiency"]
+        case.erased[name] = torch.stack([scores["comprehensiveness"], alone], -1)
         scores["largest-drop"] = torch.maximum(scores["largest-drop"], baseline["largest-drop"])
         scores["comprehensiveness/above-random"] = _above_random(case, name, scores, baseline)
         for measure, values in scores.items():
@@ -179,6 +181,7 @@ SAMPLES = 20
 """Random sets of words deleted from each text."""
 DRAWS = 10
 """Perturbed embeddings of each text: Captum's and Quantus's default."""
+SETS_TASK = "random words removed"
 NO_VECTORS = Note(NoteCode.READS_WORDS)
 
 
@@ -203,7 +206,7 @@ def infidelity(case: AuditCase) -> Iterator[Finding]:
         return scores
 
     settings: dict[str, str | int | float] = {"sets": SAMPLES, "erase": "delete", "scale": "best"}
-    for name, values in case.gather("random words removed", work, case.sample).items():
+    for name, values in case.gather(SETS_TASK, work, case.sample).items():
         yield Finding("infidelity", values, name, settings, caveat=erasure_caveat(case, name))
 
 
@@ -229,8 +232,12 @@ def max_sensitivity(case: AuditCase) -> Iterator[Finding]:
             yield Finding("max-sensitivity", explainer=name, absent=NO_VECTORS)
             continue
         work = partial(_sensitivity, case, name, radius)
-        values = case.gather(f"{name} under noise", work, case.sample)["sensitivity"]
+        values = case.gather(noise_task(name), work, case.sample)["sensitivity"]
         yield Finding("max-sensitivity", values, name, {"draws": DRAWS, "radius": case.config.radius})
+
+
+def noise_task(name: str) -> str:
+    return f"{name} under noise"
 
 
 def _sensitivity(case: AuditCase, name: str, radius: Tensor, rows: Rows, batch: Batch) -> dict[str, Tensor]:

@@ -357,6 +357,8 @@ class Finding:
     """The number of texts behind `value`."""
     chance: Tensor | None = None
     """The expected values of a random explanation: (N,), or () beside `value`."""
+    of_models: Tensor | None = None
+    """(S,N) the contribution of each model to the mean of `values`: the interval covers other models, too."""
     caveat: Caveat | None = None
     exact: int = 0
     """The number of texts whose `floor` and `best` are those of all orders of the words."""

@@ -8,12 +8,12 @@
     score = Σ (own − shuffled) / Σ (best − shuffled)        sums over texts, means over the sizes of the erasure
 
 shuffled: DRAWS random orders of the words, one for each size of removal and of replacement.  best: the largest of the
-own score and those of `best_orders`; in a thorough audit also of a beam search.  The scale of the prediction, the
-number of classes and the length of the texts cancel out.
+own score and those of `best_orders`, and for removal in a thorough audit of a beam search.  The scale of the
+prediction, the number of classes and the length of the texts cancel out.
 
 In short texts both ends of removal are exact: the mean and the maximum over all orders of the words
-(probes/subset_predictions.py).  The ends of replacement are not: the maximum would be of orders that know the new
-words, which no explanation does.  The best order of removal is scored instead.
+(probes/subset_predictions.py).  Those of replacement are not: a maximum over many orders knows the new words, which no
+explanation does: exact weights of a sum of words reached 0.67 of it.
 
 An explainer that deletes words agrees with itself in the first row; it has no such advantage in the others.
 """
@@ -101,7 +101,7 @@ def _scores(
     scores = [_of_orders(case, batch, full, [*own, _random_orders(case, batch, 0), drops, both, *searched], None)]
     if replacements is not None:
         filled = case.gather_rows(replacements, rows, batch)
-        scores.append(_of_orders(case, batch, full, [*own, _random_orders(case, batch, 1), both, *searched], filled))
+        scores.append(_of_orders(case, batch, full, [*own, _random_orders(case, batch, 1), both], filled))
     short = (batch.mask.sum(-1) < 2).unsqueeze(-1)
     values = {name: torch.cat([part[:, index] for part in scores], -1) for index, name in enumerate((*names, SHUFFLED))}
     values[BEST] = torch.cat([part[:, len(names) + 1 :].amax(1) for part in scores], -1)

@@ -31,7 +31,7 @@ _SENTENCES = {
     "best known words",
 }
 _TOGETHER = tuple(tuple(row for row in RELATIVE_ROWS if row.startswith(name)) for name in ERASED)
-"""Removal and replacement: a no needs both.  Where one alone fails, the new words may be the reason."""
+"""Removal and replacement: a no needs both.  If one alone fails, the new words may be the reason."""
 FAITHFULNESS = Property(
     "faithfulness",
     "Faithfulness",

@@ -53,6 +53,18 @@ def test_scale_and_constants_change_nothing(row, findings):
         assert torch.allclose(findings[name, row].values, findings["exact", row].values)
 
 
+def test_an_explainer_that_is_right_on_some_of_the_long_texts_scores_their_share():
+    names = "exact", "exact for half, else random"
+    findings = scores("linear, weak", 30, Shape(100, 120, density=1.0), names=names)
+    for row in RELATIVE_ROWS:
+        exact, half = (findings[name, row] for name in names)
+        right = (exact.values - half.values).abs() < 1e-9
+        reach = exact.values - exact.floor
+        share = float(reach[right].sum() / reach.sum())
+        assert value(exact) > 0.95
+        assert value(half) == pytest.approx(share, abs=0.05)
+
+
 def test_removal_of_exact_weights_of_a_linear_model_is_the_best_there_is(findings):
     assert value(findings["exact", "comprehensiveness/relative"]) == pytest.approx(1, abs=1e-9)
 

@@ -87,6 +87,8 @@ class AuditCase:
     """Name of a probe -> a synonym table and the number of substituted words."""
     runtime: Runtime = field(default_factory=Runtime)
     grades: Tensor | None = None  # (M,) float: the graded marks; None: no rationale is graded
+    filled: tuple[str, Tensor] | None = None
+    """The name of a masked language model, and its words (M,) in place of those of the texts; −1: none."""
     chosen_probes: frozenset[str] | None = None
     """Names of the probes that run; None: all."""
 
@@ -259,6 +261,14 @@ class AuditCase:
         words = text.ids.copy()
         words[tokens] = words_of_other_texts(text.ids[tokens], text.words[tokens], lengths, seed)
         return torch.from_numpy(words)
+
+    @property
+    def fillers(self) -> Tensor:
+        """(M,) the words that replace erased ones: of a masked language model, or else of other texts."""
+        others = self.other_words(0)
+        if self.filled is None:
+            return others
+        return torch.where(self.filled[1] < 0, others, self.filled[1].to(others.dtype))
 
     @cached_property
     def best_orders(self) -> tuple[Tensor, ...]:

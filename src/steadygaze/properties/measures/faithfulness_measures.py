@@ -59,6 +59,8 @@ the selected words α carry the prediction when at most r other words are added?
 
     alone  f(x ⊙ α) (B,C)     extended  f(x ⊙ α′) (B,S,C)     members  the sets α′ that count (B,S)
 
+The authors' released code draws α′ in the same way, but refuses an r above the number of other words.
+
 Words that do not matter have a high rate as well: compare with the rate of random words.
 
 F-Fidelity: Zheng et al., "F-Fidelity: A Robust Framework for Faithfulness Evaluation of Explainable AI", ICLR 2025
@@ -71,6 +73,9 @@ expectation at most β·T words, as many as in the texts of a model fine-tuned u
     α⁺ = α⁻ = 0.5, β = 0.1     each word is masked with the probability min(α⁺, β·T/s), or min(α⁻, β·T/(T − s))
 
     full  f(x) (B,C)     part_of_top, part_of_rest  f of the draws, of all sizes s (B,S,C)
+
+The authors' released code masks each element with the probability min(α, β·T/s) in 50 draws, α = 0.5 and β = 0.1.  It
+has one s for both measures; T − s in the second is our reading of the same limit of β·T.
 
 Departs from the paper: y is the class predicted on the full text, so that [ f(x) = y ] is 1 and no label is needed; f
 is the audited model, and no copy is fine-tuned under masks.

@@ -62,13 +62,14 @@ def relative_erasure(case: AuditCase) -> Iterator[Finding]:
         yield from missing_findings(RELATIVE_ROWS, lacks("embeddings"))
         return
     fill = len(case) > 1
-    replacements = case.other_words(0) if fill else None
+    replacements = case.fillers if fill else None
     work = partial(_scores, case, names, replacements)
     scores = case.gather(TASK, work, case.sample)  # name -> (N,2K)
     exact = _mean_orders(case)
     scores[SHUFFLED][:, : len(REMOVED)] = torch.where(exact.isnan(), scores[SHUFFLED][:, : len(REMOVED)], exact)
     settings: dict[str, str | int | float] = {"draws": DRAWS, "enumerated": case.most_enumerated}
     settings |= {"beam": WIDTH} if case.config.thorough else {}
+    filler = {} if case.filled is None else {"filler": case.filled[0]}
     for name in names:
         for index, row in enumerate(RELATIVE_ROWS if fill else REMOVED):
             own, floor, best = scores[name][:, index], scores[SHUFFLED][:, index], scores[BEST][:, index]
@@ -77,8 +78,8 @@ def relative_erasure(case: AuditCase) -> Iterator[Finding]:
                 row,
                 own,
                 name,
-                settings,
-                caveat=erasure_caveat(case, name),
+                settings if row in REMOVED else settings | filler,
+                caveat=erasure_caveat(case, name) if row in REMOVED else None,
                 exact=int(known.sum()),
                 floor=floor,
                 best=torch.maximum(own, best),

@@ -92,6 +92,7 @@ def audit(
     batch_size: int = Runtime.batch_size,
     radius: float = ProbeConfig.radius,
     removal: Removal = ProbeConfig.removal,
+    filler: str | None = ProbeConfig.filler,
     k: int = ProbeConfig.k,
     sample: int | None = ProbeConfig.sample,
     thorough: bool = ProbeConfig.thorough,
@@ -140,6 +141,8 @@ def audit(
         Perturbation of word vectors, in standard deviations.
     removal : str, default="delete"
         How words are erased: "delete", "pad" or "zero".
+    filler : str, default=None
+        Folder of a masked language model whose words replace erased ones; None: words of other texts.
     k : int, default=7
         Top-k words for the overlap.
     sample : int, default=None
@@ -176,6 +179,7 @@ def audit(
         {
             "radius": radius,
             "removal": removal,
+            "filler": filler,
             "k": k,
             "sample": sample,
             "thorough": thorough,

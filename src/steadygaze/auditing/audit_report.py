@@ -46,7 +46,8 @@ from steadygaze.results.leakage_warnings import READER, by_measure, selection_wa
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.recommendation import recommend
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row, Verdict, mean_row, ratio_row
+from steadygaze.results.row import Row, Verdict, mean_row, ratio_row, within
+from steadygaze.results.seed_intervals import mean_intervals
 
 TITLE = "Explanation audit"
 INTERRUPTED, CHOSEN_MEASURES = Note(NoteCode.INTERRUPTED), Note(NoteCode.CHOSEN_MEASURES)
@@ -263,7 +264,11 @@ def _score(finding: Finding, common_settings: Settings) -> Row:
     if finding.floor is not None and finding.best is not None:
         return _between(finding, settings, notes)
     of = measure_of(finding.measure)
-    return mean_row(finding.measure, values.tolist(), settings, notes=notes, proportion=of.proportion, bounds=of.bounds)
+    row = mean_row(finding.measure, values.tolist(), settings, notes=notes, proportion=of.proportion, bounds=of.bounds)
+    if finding.of_models is None or row.interval is None:
+        return row
+    interval = mean_intervals({"": finding.of_models[:, finding.values.isfinite()].numpy()})[""]
+    return replace(row, interval=interval and within(interval, of.bounds))
 
 
 def _between(finding: Finding, settings: Settings, notes: tuple[Note, ...]) -> Row:

@@ -30,7 +30,7 @@ from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.report import Report
 
-PATHS = ("model", "data", "train", "synonyms", "other_seeds")
+PATHS = ("model", "data", "train", "synonyms", "filler", "other_seeds")
 """Settings that may be a path, or several."""
 DATA = ("data", "train")
 """Settings for which the name of a corpus takes precedence over a file."""

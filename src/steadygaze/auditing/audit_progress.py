@@ -63,7 +63,8 @@ def planned_passes(
 def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> Iterator[tuple[str, float]]:
     sampled = min(case.sample_size, total)
     rows = {name: sampled if case.is_expensive(name) else total for name in case.explainers}
-    cost = {name: rows[name] * explainer.forward_passes for name, explainer in case.explainers.items()}
+    words = float(case.words.double().mean())
+    cost = {name: rows[name] * explainer.passes(words) for name, explainer in case.explainers.items()}
     for name, explainer in case.explainers.items():
         yield name, 0.0 if isinstance(explainer, Attention) else cost[name]
         if shortcut_leakage in protocols:
@@ -81,7 +82,7 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
     if relative_erasure in protocols and other_explainers(case):
         removed, replaced = (len(other_explainers(case)) + 1 + good for good in ORDERS)
         passes = len(SHARES) * (removed + FILLED * replaced)
-        yield ORDERED, sampled * (passes + min(MOST_UNITS, float(case.words.double().mean())))
+        yield ORDERED, sampled * (passes + min(MOST_UNITS, words))
     for name in ("random", *other_explainers(case)) if erasure in protocols else ():
         yield erasure_task(name), len(SHARES) * rows.get(name, total)
     kinds = GRADIENTS.values() if gradient_agreement in protocols else ()

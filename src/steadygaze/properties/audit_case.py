@@ -32,6 +32,7 @@ from steadygaze.properties.probes.other_words import words_of_other_texts
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.note import Note, NoteCode, note
+from steadygaze.results.query_noise import QueryNoise
 from steadygaze.results.row import Caveat, MeasureKey
 
 
@@ -83,6 +84,8 @@ class AuditCase:
     """Name of a probe -> a synonym table and the number of substituted words."""
     runtime: Runtime = field(default_factory=Runtime)
     grades: Tensor | None = None  # (M,) float: the graded marks; None: no rationale is graded
+    noise: QueryNoise | None = None
+    """How much the answers of a black box differ; None: not a black box."""
     chosen_probes: frozenset[str] | None = None
     """Names of the probes that run; None: all."""
 

@@ -82,6 +82,7 @@ class CompletionServer:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a reply is two writes
 
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing."""
@@ -127,6 +128,9 @@ class Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing: clients are killed."""
 
 
 @contextmanager

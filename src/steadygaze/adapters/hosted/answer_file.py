@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from weakref import finalize
 
 from steadygaze.core.errors import UserError
 
@@ -41,6 +42,7 @@ class AnswerFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)  # for its owner alone
             self._file = sqlite3.connect(path, timeout=60, check_same_thread=False, isolation_level=None)
+            self.close = finalize(self, self._file.close)
             self._prepare()
 
     def _prepare(self) -> None:
@@ -81,7 +83,3 @@ class AnswerFile:
         """Store a value; the first of a key stays."""
         with self._lock, self._errors():
             self._file.execute("INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, value))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()

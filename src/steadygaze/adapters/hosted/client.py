@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from threading import Event
+from threading import BoundedSemaphore, Event
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from steadygaze.adapters.hosted.budget import Budget
 from steadygaze.adapters.hosted.request_form import Answer, RequestForm
@@ -52,16 +53,18 @@ class _Failure(Exception):
         self.wait = wait
 
 
-@dataclass
+@dataclass(eq=False)
 class Client:
     server: Server
     budget: Budget
     concurrency: int
+    """Requests at a time, of all threads."""
     stop: Event = field(default_factory=Event)
     """Set: no further attempt is made."""
 
     def __post_init__(self) -> None:
-        self._http = _http_client(self.concurrency)
+        self._http, self._slots = _http_client(), BoundedSemaphore(self.concurrency)
+        self.close = finalize(self, self._http.close)
 
     def ask(self, form: RequestForm, prompt: str) -> Answer:
         """The answer to one prompt."""
@@ -79,8 +82,9 @@ class Client:
         raise AssertionError("a loop over attempts ends inside")
 
     def _attempt(self, form: RequestForm, body: Mapping[str, Any]) -> Answer:
-        self.budget.spend()
-        status, headers, content = self._send(body)
+        with self._slots:
+            self.budget.spend()
+            status, headers, content = self._send(body)
         if status != 200:
             self._refuse(status, headers, content)
         try:
@@ -137,13 +141,12 @@ class Client:
         return message.replace(self.server.key, "…") if self.server.key else message
 
 
-def _http_client(concurrency: int) -> "httpx.Client":
+def _http_client() -> "httpx.Client":
     try:
         import httpx
     except ImportError:
         raise UserError('a hosted model needs httpx: pip install "steadygaze[hosted]"') from None
-    limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-    return httpx.Client(limits=limits, follow_redirects=False)
+    return httpx.Client(limits=httpx.Limits(max_connections=None), follow_redirects=False)
 
 
 def _message(content: bytes) -> str:

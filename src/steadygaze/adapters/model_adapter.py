@@ -436,7 +436,6 @@ class ModelAdapter:
             nonlocal covered
             texts, questions, sentences = read_inputs(inputs)
             adapter = self.for_pairs(questions is not None)
-            self.plan_queries(1, texts)
             data = adapter.data(adapter.tokens.place(texts), questions, sentences)
             covered = coverage(adapter.tokens, data.text)
             logits = inference.logits(adapter.model, data, batch_size).double()

@@ -50,6 +50,8 @@ class CompletionServer:
     score: Callable[[str], float] = bag_of_words
     faults: Callable[[int], Fault | None] = lambda number: None
     """Number of the request -> its fault."""
+    top: Callable[[str], Mapping[str, float]] | None = None
+    """Prompt -> the log-probability of each first token; None: those of `score`."""
     logprobs: bool = True
     """False: the fields are ignored, as `transformers serve` does."""
     refused: frozenset[str] = frozenset()
@@ -71,6 +73,7 @@ class CompletionServer:
         prompt = body["messages"][-1]["content"] if chat else body["prompt"]
         share = min(max(self.score(text_of(prompt)), 1e-9), 1 - 1e-9)
         top = {"negative": math.log(1 - share), " Pos": math.log(share), "Sure": -20.0}
+        top = top if self.top is None else dict(self.top(prompt))
         text = "positive" if (number * 0.6180339887) % 1 < share else "Negative."
         wants = self.logprobs and body.get("logprobs")
         if chat:

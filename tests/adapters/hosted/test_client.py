@@ -146,13 +146,16 @@ def test_the_estimate_is_announced_once_and_refused_over_the_budget():
     budget = Budget(100, announce=lines.append)
     budget.plan(80.2, 4, 400)
     budget.plan(10, 4, 400)
-    assert lines == ["about 81 requests for 4 texts, 8,100 tokens; stored answers are not asked again; at most 100 (--max-requests)"]
+    assert lines == [
+        "about 81 requests for 4 texts, 8,100 tokens; stored answers are not asked again; at most 100 (--max-requests)"
+    ]
     budget.spend()
-    with pytest.raises(BudgetUsedUp, match="needs about 100 requests for 4 texts, 10,000 tokens.*99 are left"):
+    with pytest.raises(BudgetUsedUp, match=r"needs about 100 requests for 4 texts, 10,000 tokens.*99 are left"):
         budget.plan(100, 4, 400)
     with pytest.raises(BudgetUsedUp, match="next 100 requests would exceed --max-requests 100, of which 99 are left"):
-        budget.check(100)
-    budget.check(99)
+        budget.check(100, 400)
+    budget.check(99, 400)
+    assert lines[1:] == ["99 requests, about 9,900 tokens; at most 100 (--max-requests)"]
 
 
 def test_a_body_has_the_prompt_and_the_model():

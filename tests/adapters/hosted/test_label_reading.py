@@ -20,7 +20,9 @@ def answer(**shares):
 
 def test_the_tokens_that_begin_a_label_word_count_together():
     """negative: 0.2 + 0.1; positive: 0.3 + 0.2.  Of 0.8, 3/8 and 5/8; 0.2 is for other words."""
-    reading = WORDS.read(answer(**{" Negative": 0.2, "neg": 0.1, "positive": 0.3, " POS": 0.2, "I": 0.1, "posit-": 1e-9}))
+    reading = WORDS.read(
+        answer(**{" Negative": 0.2, "neg": 0.1, "positive": 0.3, " POS": 0.2, "I": 0.1, "posit-": 1e-9})
+    )
     assert reading.probabilities == pytest.approx([3 / 8, 5 / 8], abs=1e-8)
     assert reading.unanswered == pytest.approx(0.2)
 

@@ -47,39 +47,47 @@ class Budget:
                 )
             self.sent += 1
 
-    def check(self, requests: int) -> None:
-        """Refuse requests that are more than those left, before the first of them is sent."""
-        if self.limit is not None and self.sent + requests > self.limit:
-            raise BudgetUsedUp(
-                f"the next {count_text(requests, 'request')} would exceed --max-requests {self.limit}, of which "
-                f"{max(0, self.limit - self.sent):,} are left.  {STORED}"
-            )
-
     def plan(self, requests: float, texts: int, characters: float) -> None:
         """Announce the estimate of a run, and refuse a run that would exceed the budget.
 
         `characters`: of a request, on average.
         """
         number = math.ceil(requests)
-        tokens = number * characters / CHARACTERS
         estimate = (
-            f"about {count_text(number, 'request')} for {count_text(texts, 'text')}, {_rounded(tokens)} tokens; "
+            f"about {count_text(number, 'request')} for {count_text(texts, 'text')}, {_tokens(number, characters)}; "
             "stored answers are not asked again"
         )
-        if self.limit is not None and self.sent + number > self.limit:
+        if number > self.left:
             raise BudgetUsedUp(
-                f"the run needs {estimate}.  Of --max-requests {self.limit}, {self.limit - self.sent:,} are left: "
-                "allow more, or name fewer texts (--limit) or a cheaper explainer"
+                f"the run needs {estimate}.  Of --max-requests {self.limit}, {self.left:,} are left: allow more, or "
+                "name fewer texts (--limit) or a cheaper explainer"
             )
+        self._announce(number, estimate)
+
+    def check(self, requests: int, characters: float) -> None:
+        """Announce the next requests, if more have not been announced; refuse them if they would exceed the budget."""
+        if requests > self.left:
+            raise BudgetUsedUp(
+                f"the next {count_text(requests, 'request')} would exceed --max-requests {self.limit}, of which "
+                f"{self.left:,} are left.  {STORED}"
+            )
+        self._announce(requests, f"{count_text(requests, 'request')}, about {_tokens(requests, characters)}")
+
+    @property
+    def left(self) -> float:
+        """Requests that may be sent."""
+        return math.inf if self.limit is None else self.limit - self.sent
+
+    def _announce(self, number: int, estimate: str) -> None:
         if number > self._announced:
             self._announced = number
             self.announce(f"{estimate}{'' if self.limit is None else f'; at most {self.limit:,} (--max-requests)'}")
 
 
-def _rounded(number: float) -> str:
+def _tokens(requests: int, characters: float) -> str:
     """
-    >>> _rounded(123456.0), _rounded(80.2)
-    ('120,000', '80')
+    >>> _tokens(1000, 493.8), _tokens(2, 160)
+    ('120,000 tokens', '80 tokens')
     """
-    digits = max(0, len(str(int(number))) - 2)
-    return f"{round(int(number), -digits):,}"
+    number = int(requests * characters / CHARACTERS)
+    return f"{round(number, -max(0, len(str(number)) - 2)):,} tokens"

@@ -134,7 +134,8 @@ class HostedModel:
         answers = {key: self._stored(value) for key, value in self.answers.get(keys).items()}
         missing = {key: item for key, item in zip(keys, samples, strict=True) if key not in answers}
         if missing:
-            self.budget.check(len(missing))
+            prompts = [self._prompt_of(text) for text, _ in missing.values()]
+            self.budget.check(len(prompts), sum(map(len, prompts)) / len(prompts))
             answers |= self._ask_all(form, missing)
         return [answers[key] for key in keys]
 

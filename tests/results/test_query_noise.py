@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steadygaze.results.health import ProblemKind
-from steadygaze.results.query_noise import NOISY, QueryNoise, noise_of
+from steadygaze.results.query_noise import NOISY, QueryNoise
 
 
 def two_classes(*values):
@@ -15,7 +15,7 @@ def two_classes(*values):
 
 def test_noise_by_hand():
     """|Δp| of three pairs: 0.2, 0.1, 0.1 and 0.  Deviation of the first text: (0.6, 0.4, 0.5) -> 0.1."""
-    noise = noise_of([two_classes(0.6, 0.9), two_classes(0.4, 0.9), two_classes(0.5, 0.9)])
+    noise = QueryNoise.of([two_classes(0.6, 0.9), two_classes(0.4, 0.9), two_classes(0.5, 0.9)])
     assert noise.change == pytest.approx((0.2 + 0.1 + 0.1) / 6, abs=1e-4)
     assert noise.spread == pytest.approx(math.sqrt(0.01 / 2), abs=1e-4)
     assert (noise.texts, noise.draws, noise.flips) == (2, 3, 1)
@@ -28,15 +28,15 @@ def test_noise_by_hand():
 def test_the_size_of_uniform_noise_is_that_of_theory(size):
     """U(−a, a): the standard deviation is a/√3, and the mean difference of two answers 2a/3."""
     draw = np.random.default_rng(0)
-    noise = noise_of([two_classes(*(0.5 + draw.uniform(-size, size, 4000))) for _ in range(3)])
+    noise = QueryNoise.of([two_classes(*(0.5 + draw.uniform(-size, size, 4000))) for _ in range(3)])
     assert noise.spread == pytest.approx(size / math.sqrt(3), rel=0.03)
     assert noise.change == pytest.approx(2 * size / 3, rel=0.03)
 
 
 def test_equal_answers_are_no_noise_and_small_differences_are_no_problem():
     same = two_classes(0.3, 0.8)
-    assert noise_of([same, same]).sentence == "2 texts asked twice: the same answers"
-    almost = noise_of([same, same + 0.9 * NOISY * np.array([[1, -1], [-1, 1]])])
+    assert QueryNoise.of([same, same]).sentence == "2 texts asked twice: the same answers"
+    almost = QueryNoise.of([same, same + 0.9 * NOISY * np.array([[1, -1], [-1, 1]])])
     assert not almost.is_noisy
     assert almost.health.ok
     assert "differ by 0.009 on average" in almost.sentence

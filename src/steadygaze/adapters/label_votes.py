@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
-from steadygaze.explainers.learned.black_box_queries import predicted
 
 CONCURRENCY = 8
 
@@ -52,6 +51,8 @@ class LabelVotes:
         """(N,C)"""
         if self.votes == 1:
             return self._one_hot(self.function(texts), len(texts))
+        from steadygaze.explainers.learned.black_box_queries import predicted  # imports SciPy
+
         return np.mean([predicted(self._call_once, list(texts), len(texts)) for _ in range(self.votes)], 0)
 
     def _call_once(self, texts: list[Any]) -> Any:

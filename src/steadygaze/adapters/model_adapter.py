@@ -48,7 +48,7 @@ from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.health import HEALTHY, Health
-from steadygaze.results.query_noise import QueryNoise, noise_of
+from steadygaze.results.query_noise import QueryNoise
 
 if TYPE_CHECKING:
     from steadygaze.estimator.text_classifier import TextClassifier
@@ -373,10 +373,10 @@ class ModelAdapter:
             values = self.predict_covered(texts, REPEATED_TEXTS)[0][:, self.output_position(target)[1]]
             adapter = self.for_output(target, float(np.median(values)), float(values.std()) or 1.0)
         draws: list[NDArray[np.float64]] = []
-        while len(draws) < 2 or (len(draws) == 2 and noise_of(draws).is_noisy):
+        while len(draws) < 2 or (len(draws) == 2 and QueryNoise.of(draws).is_noisy):
             with self.model.redrawn(len(draws)):
                 draws.append(adapter.predict_covered(texts, REPEATED_TEXTS)[0])
-        return noise_of(draws, getattr(self.hosted, "unanswered", 0.0))
+        return QueryNoise.of(draws, getattr(self.hosted, "unanswered", 0.0))
 
     def with_noise(self, inputs: Sequence[Any]) -> "ModelAdapter":
         """The adapter with the noise of a black box among its known-bad states.

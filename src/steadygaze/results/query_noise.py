@@ -35,6 +35,22 @@ class QueryNoise:
     unanswered: float = 0.0
     """Share of the answers of a hosted model that name no label."""
 
+    @classmethod
+    def of(cls, draws: Sequence[NDArray[np.float64]], unanswered: float = 0.0) -> "QueryNoise":
+        """The noise of two or more answers to the same texts.  (N,C) each
+
+        >>> QueryNoise.of([np.array([[0.6, 0.4]]), np.array([[0.4, 0.6]])])
+        QueryNoise(texts=1, draws=2, change=0.2, spread=0.1414, flips=1, unanswered=0.0)
+        """
+        values = np.stack(draws)  # (D,N,C)
+        pairs = [(first, second) for second in range(len(values)) for first in range(second)]
+        change = float(np.mean([np.abs(values[first] - values[second]).sum(-1) / 2 for first, second in pairs]))
+        labels = values.argmax(-1)
+        of_label = np.take_along_axis(values, np.broadcast_to(labels[:1, :, None], (*labels.shape, 1)), -1)[..., 0]
+        spread = math.sqrt(of_label.var(0, ddof=1).mean())
+        flips = int((labels != labels[0]).any(0).sum())
+        return cls(values.shape[1], len(values), round(change, 4), round(spread, 4), flips, unanswered)
+
     @property
     def is_noisy(self) -> bool:
         return self.change > NOISY or self.flips > 0
@@ -61,21 +77,3 @@ class QueryNoise:
             detail = f"{count_text(self.texts, 'text')}, each asked {self.draws} times; labels change in {share}"
             problems.append(HealthProblem(ProblemKind.NOISY, value=self.change, limit=NOISY, detail=detail))
         return Health(tuple(problems)) if problems else HEALTHY
-
-
-def noise_of(draws: Sequence[NDArray[np.float64]], unanswered: float = 0.0) -> QueryNoise:
-    """The noise of two or more answers to the same texts.  (N,C) each
-
-    >>> noise_of([np.array([[0.6, 0.4]]), np.array([[0.4, 0.6]])])
-    QueryNoise(texts=1, draws=2, change=0.2, spread=0.1414, flips=1, unanswered=0.0)
-    """
-    values = np.stack(draws)  # (D,N,C)
-    pairs = [(first, second) for second in range(len(values)) for first in range(second)]
-    changes = [np.abs(values[first] - values[second]).sum(-1) / 2 for first, second in pairs]
-    labels = values.argmax(-1)
-    of_label = np.take_along_axis(values, np.broadcast_to(labels[:1, :, None], (*labels.shape, 1)), -1)[..., 0]
-    spread = math.sqrt(of_label.var(0, ddof=1).mean())
-    flips = int((labels != labels[0]).any(0).sum())
-    return QueryNoise(
-        values.shape[1], len(values), round(float(np.mean(changes)), 4), round(spread, 4), flips, unanswered
-    )

@@ -220,7 +220,7 @@ CHILD = """
 import sys
 from adapters.hosted import test_hosted_model as tests
 from adapters.hosted.completion_server import CompletionServer
-report = tests.audit(CompletionServer(url=sys.argv[1]))
+report = tests.audit(CompletionServer(url=sys.argv[1]), 8)
 print([(row.measure, repr(row.value)) for row in report.rows])
 """
 
@@ -247,7 +247,7 @@ def stored_answers(path: Path) -> int:
 def test_an_audit_that_is_stopped_three_times_pays_for_no_answer_twice(stop, answers, tmp_path):
     """The server counts.  A request in flight when the process is killed has no answer; Ctrl-C waits for it."""
     with serving(faults=lambda number: Fault(delay=0.01)) as served:
-        expected = [(row.measure, repr(row.value)) for row in audit(served).rows]
+        expected = [(row.measure, repr(row.value)) for row in audit(served, 8).rows]
         needed = served.total
     answers.unlink()
     lost = 0

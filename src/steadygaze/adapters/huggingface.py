@@ -37,6 +37,7 @@ from steadygaze.data.text_tokenizer import Tokens, read_engine
 from steadygaze.estimator.model_folder import fingerprint, matches_layout
 from steadygaze.models.encoders.pretrained import load_network, read_config
 from steadygaze.models.encoders.transformer import limit
+from steadygaze.models.encoders.weight_options import WeightOptions
 from steadygaze.models.inference import best_device
 
 UNBOUNDED = 512
@@ -58,7 +59,6 @@ def assemble(
 ) -> ModelAdapter:
     config, engine = network.config, files.engine
     task: Task = "classification" if prompt is not None else _task(config, name)
-    refuse_non_finite(network.state_dict(), name)
     padding = _padding(config, files.pad_id)
     for part in configurations(network):
         part._attn_implementation = "eager"  # other implementations return no attention
@@ -191,16 +191,24 @@ NOUNS: dict[Task, str] = {
 LANGUAGE_MODEL_HEADS = ("ForCausalLM", "LMHeadModel")
 """Class name suffixes of its causal language models."""
 TYPES = "token_type_ids"
+STORED_WEIGHTS = WeightOptions()
 
 
-def from_folder(folder: Path, name: str, device: str, attention: str, prompt: Prompt | None = None) -> ModelAdapter:
+def from_folder(
+    folder: Path,
+    name: str,
+    device: str,
+    attention: str,
+    prompt: Prompt | None = None,
+    weights_as: WeightOptions = STORED_WEIGHTS,
+) -> ModelAdapter:
     _check_attention(attention)
     config = read_config(folder, "classifier" if prompt is None else "language model")
     architectures = ", ".join(config.architectures or ["no architecture"])
     _check_head(config.architectures or (), name, prompt, f"its config.json names {architectures}; ")
     pieces = load_subword_tokenizer(folder, max_length=longest(config))
     engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
-    network = _load(folder, name, prompt).to(best_device(device))
+    network = _load(folder, name, prompt, weights_as, best_device(device))
     files = TokenizerFiles(engine, pieces.pad_id or None, _typed(folder, config))
     return assemble(network, files, name, attention, prompt)
 
@@ -227,6 +235,7 @@ def from_live(network: Any, tokenizer: Any, attention: str, prompt: Prompt | Non
     """Adapter of a model and its tokenizer in memory, on their device."""
     _check_attention(attention)
     name = _name(network)
+    refuse_non_finite(network.state_dict(), name)
     kinds = [kind.__name__ for kind in type(network).__mro__]
     _check_head(kinds, f"a {type(network).__name__}", prompt)
     if not getattr(tokenizer, "is_fast", False):
@@ -247,13 +256,13 @@ def from_pipeline(pipeline: Any, attention: str, prompt: Prompt | None = None) -
     return from_live(pipeline.model, pipeline.tokenizer, attention, prompt)
 
 
-def _load(folder: Path, name: str, prompt: Prompt | None) -> Any:
+def _load(folder: Path, name: str, prompt: Prompt | None, weights_as: WeightOptions, device: torch.device) -> Any:
     import transformers
 
     auto, kind = transformers.AutoModelForSequenceClassification, "classifier"
     if prompt is not None:
         auto, kind = transformers.AutoModelForCausalLM, "language model"
-    network, missing = load_network(folder, auto, kind, attn_implementation="eager")
+    network, missing = load_network(folder, auto, kind, weights_as, device, attn_implementation="eager")
     if missing:
         raise UserError(f"{name} is not a trained {kind}: its weights lack {missing[0]}")
     return network

@@ -29,7 +29,13 @@ from steadygaze.core.tensor_files import (
     sketch,
 )
 from steadygaze.core.untrusted_files import foreign_error, read_object, read_object_or_empty, resolve
-from steadygaze.models.encoders.weight_options import SINGLE, STORED, WeightOptions, check_quantization, refuse_offloaded
+from steadygaze.models.encoders.weight_options import (
+    SINGLE,
+    STORED,
+    WeightOptions,
+    check_quantization,
+    refuse_offloaded,
+)
 
 CPU = torch.device("cpu")
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"

@@ -33,7 +33,7 @@ class WeightOptions:
     """One of BITS, or an object of LIBRARIES."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.dtype, str) or self.dtype not in DTYPES:
+        if self.dtype not in DTYPES:
             raise unknown("dtype", self.dtype, DTYPES)
         config, kind = self.quantization_config, type(self.quantization_config).__name__
         if config is not None and config not in BITS and kind not in LIBRARIES:

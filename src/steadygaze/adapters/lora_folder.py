@@ -96,7 +96,8 @@ class LoraFolder:
             adapted = peft.get_peft_model(network, config)
             report: Any = peft.set_peft_model_state_dict(adapted, dict(self.tensors))
         own = {name for name, _ in adapted.named_parameters() if ".lora_" in name or ".modules_to_save." in name}
-        if absent := sorted({*report.unexpected_keys} | ({*report.missing_keys} & own)):
+        extra = {name for name in report.unexpected_keys if ".lora_" in name}
+        if absent := sorted(extra | ({*report.missing_keys} & own)):
             raise UserError(f"{self.folder / WEIGHTS} does not fit its base model: see the tensor {absent[0]!r:.120}")
         quantized = getattr(network, "is_quantized", False)
         if network.dtype == torch.float32 and not quantized:

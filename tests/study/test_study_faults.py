@@ -17,15 +17,20 @@ from study.tiny import DATA, run
 COMMAND = [
     *(sys.executable, "-m", "steadygaze", "compare", DATA, "--techniques", "vanilla,word-at", "--seeds", "2"),
     *("--encoder", "average", "--epochs", "2", "--set", "hidden=4", "--set", "dimension=6", "--limit", "14"),
-    *("--device", "cpu", "--json", "--workers", "2"),
+    *("--device", "cpu", "--json"),
 ]
 pytestmark = pytest.mark.slow
 
 
-def start(out: Path) -> subprocess.Popen[str]:
+def start(out: Path, workers: int = 1) -> subprocess.Popen[str]:
+    """A comparison; one worker is the driver itself."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [*COMMAND, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        [*COMMAND, "--workers", str(workers), "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
     )
 
 
@@ -57,14 +62,14 @@ def wait_for_models(out: Path, count: int) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 def test_a_killed_worker_changes_nothing(table: str, tmp_path: Path):
-    driver = start(tmp_path / "out")
+    driver = start(tmp_path / "out", workers=2)
     wait_for_models(tmp_path / "out", 1)
     os.kill(workers_of(driver)[0], signal.SIGKILL)
     assert finish(driver) == table
 
 
 def test_a_killed_driver_changes_nothing(table: str, tmp_path: Path):
-    driver = start(tmp_path / "out")
+    driver = start(tmp_path / "out", workers=2)
     wait_for_models(tmp_path / "out", 3)
     driver.kill()
     driver.communicate()

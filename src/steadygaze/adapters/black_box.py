@@ -8,7 +8,8 @@ A piece is a word and the characters up to the next word.  The concatenation of 
 Erased punctuation takes its white space with it.  A space then separates the words around it: "dull. A film" without
 "." is "dull A film".  For this, a piece also has whether white space, or nothing, precedes it in its text.
 
-Each new piece gets a permanent id; new pieces of one call get theirs in alphabetical order.
+Each new piece gets the next id, which depends on the texts before it.  Its key depends on the piece alone: random
+numbers and orders of words come from keys, so that the other texts do not change what a text gets.
 
 Predictions are cached, because most erasures of a text recur in other measures.  The model must be deterministic.
 """
@@ -55,6 +56,7 @@ class TextWords:
         """By id: white space, or nothing, precedes the piece."""
         self._joins_next = [False]
         """By id: the next piece follows without white space, and the piece is not an opening bracket or quote."""
+        self._keys = torch.zeros(1, dtype=torch.long)
 
     def __len__(self) -> int:
         return len(self._pieces)
@@ -76,7 +78,7 @@ class TextWords:
         words[starts[:-1][leads]] = False
         after = [_ends_in_space(before) for row in rows for before in (EMPTY_PIECE, *row[:-1]) if row]
         ids = np.array(self.add_pieces(chain.from_iterable(rows), after), np.int32)
-        ragged = TokenArray(ids, words, starts, np.zeros(len(texts), np.bool_))
+        ragged = TokenArray(ids, words, starts, np.zeros(len(texts), np.bool_), self.word_keys)
         return TokenizedTexts(ragged, spans, [range(len(text_spans)) for text_spans in spans])
 
     def add_pieces(self, pieces: Iterable[str], after_space: Iterable[bool]) -> list[int]:
@@ -88,6 +90,13 @@ class TextWords:
             self._after_space.append(after)
             self._joins_next.append(not (_ends_in_space(piece) or (after and not piece[-1].isalnum())))
         return [self._ids[piece] for piece in requested]
+
+    def word_keys(self) -> Tensor:
+        """(V,) long: the key of each current id."""
+        size = len(self._keys)
+        new = list(map(piece_key, self._pieces[size:], self._after_space[size:]))
+        self._keys = torch.cat([self._keys, torch.tensor(new, dtype=torch.long)])
+        return self._keys
 
     def after_space(self, index: int) -> bool:
         """Return whether white space, or nothing, precedes the piece of this id."""
@@ -105,6 +114,17 @@ class TextWords:
             pieces = map(self._pieces.__getitem__, ids[row].tolist())
             texts[row] = "".join(piece + " " * space for piece, space in zip(pieces, flags, strict=True))
         return texts
+
+
+def piece_key(piece: str, after_space: bool) -> int:
+    """63 bits: the first letters, which order the keys, then a hash.
+
+    >>> piece_key("Bad ", True) < piece_key("bag", True) < piece_key("good", True) != piece_key("good", False)
+    True
+    """
+    letters = piece.casefold().encode("utf-8", "surrogatepass")[:4].ljust(4, b"\0")
+    digest = hashlib.blake2b(repr((piece, after_space)).encode(), digest_size=4).digest()
+    return int.from_bytes(letters + digest, "big") >> 1
 
 
 def _cut(text: str, spans: Sequence[Span]) -> list[str]:

@@ -96,7 +96,7 @@ class TransformerModel(Model):
 
     def __init__(self, network: Any, options: ForwardOptions, read: Read, has_attention: bool = True) -> None:
         super().__init__()
-        self.capabilities: frozenset[Capability] = frozenset({"embeddings"})
+        self.capabilities: frozenset[Capability] = frozenset({"embeddings", "transformer"})
         if has_attention:
             self.capabilities |= {"attention"}
         self.network = network

@@ -21,7 +21,7 @@ from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.macro_f1 import confusion_counts
 from steadygaze.core.types import texts_of
 from steadygaze.core.untrusted_files import digest_values
-from steadygaze.data.token_alignment import coverage
+from steadygaze.data.token_alignment import Coverage, coverage
 from steadygaze.properties import PROPERTIES, conditions, facts, measure_of, property_facts
 from steadygaze.properties.audit_case import (
     AuditCase,
@@ -114,23 +114,16 @@ def build_report(audited: AuditFindings) -> Report:
         _row(finding, {**common_settings, **(attention if finding.explainer == "attention" else {}), "v": __version__})
         for finding in findings
     )
-    audit_facts = {
-        "model": f"{adapter.name}, {adapter.kind}",
-        **adapter.facts,
-        **(tokens.facts if adapter.fingerprint else {}),
-        "explanation": main,
-        "texts": str(audited.request.draw or count_text(len(prepared.examples), "text")),
-        **(
-            {}
-            if training_texts is None
-            else {"training texts": _training_texts(training_texts, len(prepared.examples))}
-        ),
-        **{name: str(value) for name, value in audited.request.facts.items()},
-        "steadygaze": __version__,
-    }
     health = _health(audited, rows)
     answers = _verdicts_by(audited, rows, health)
-    report = Report(TITLE, rows, answers[main], facts=audit_facts, measures=facts(), properties=property_facts())
+    report = Report(
+        TITLE,
+        rows,
+        answers[main],
+        facts=_audit_facts(audited, tokens, training_texts),
+        measures=facts(),
+        properties=property_facts(),
+    )
     report = replace(report, probes=conditions(), sections=audited.sections)
     report = replace(report, health=health + _health_of_other_seeds(audited.request.others))
     if audited.incomplete:
@@ -156,6 +149,26 @@ def build_report(audited: AuditFindings) -> Report:
         evaluation=evaluation and _with_health(evaluation, health),
         explanations=Explanations(replace(explanation, health=health) for explanation in explanations),
     )
+
+
+def _audit_facts(audited: AuditFindings, tokens: Coverage, training_texts: int | None) -> dict[str, str]:
+    """What was audited, as the page shows it."""
+    prepared, adapter = audited.prepared, audited.prepared.adapter
+    return {
+        "model": adapter.name,
+        "model type": adapter.kind,
+        **adapter.facts,
+        **(tokens.facts if adapter.fingerprint else {}),
+        "explanation": audited.explainer,
+        "texts": str(audited.request.draw or count_text(len(prepared.examples), "text")),
+        **(
+            {}
+            if training_texts is None
+            else {"training texts": _training_texts(training_texts, len(prepared.examples))}
+        ),
+        **{name: str(value) for name, value in audited.request.facts.items()},
+        "steadygaze": __version__,
+    }
 
 
 def _verdicts_by(audited: AuditFindings, rows: Sequence[Row], health: Health) -> dict[str, tuple[Verdict, ...]]:
@@ -276,6 +289,8 @@ def _between(finding: Finding, settings: Settings, notes: tuple[Note, ...]) -> R
     ends = note(NoteCode.BETWEEN, own=float(own.mean()), floor=float(floor.mean()), best=float(best.mean()))
     if (best - floor).mean() < LEAST_REACH:
         return Row(finding.measure, math.nan, 0, None, settings, absent=replace(ends, code=NoteCode.NOTHING_MATTERS))
+    if finding.exact:
+        notes = (note(NoteCode.EXACT_ENDS, exact=finding.exact, texts=len(own)), *notes)
     gain, reach = (own - floor).tolist(), (best - floor).tolist()
     bounds = measure_of(finding.measure).bounds
     return ratio_row(finding.measure, gain, reach, settings, notes=(ends, *notes), bounds=bounds)

@@ -225,8 +225,8 @@ def prepare_all(request: AuditRequest, explainers: Mapping[str, Explainer]) -> P
         prepare(model, examples, explainers, request.config, substitutions, request.runtime)
         for model in (adapter, *others)
     )
-    ids = prepared.case.data.text.ids
-    if any(not np.array_equal(other.case.data.text.ids, ids) for other in other_cases):
+    ids = prepared.case.data.text.permanent_ids
+    if any(not np.array_equal(other.case.data.text.permanent_ids, ids) for other in other_cases):
         raise UserError("a model passed as another seed tokenizes the texts differently: pass a model of the same kind")
     return replace(prepared, case=replace(prepared.case, others=tuple(other.case for other in other_cases)))
 

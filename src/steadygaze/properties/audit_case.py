@@ -28,7 +28,9 @@ from steadygaze.models.inference import Capability, Model, selects
 from steadygaze.perturbations.word_removal import units_of
 from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.properties.probes.best_orders import GOOD_ORDERS, good_orders
+from steadygaze.properties.probes.erasure import Erasure
 from steadygaze.properties.probes.other_words import words_of_other_texts
+from steadygaze.properties.probes.subset_predictions import FEWEST_WORDS, THOROUGH_WORDS, WORDS, subset_predictions
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.note import Note, NoteCode, note
@@ -49,6 +51,8 @@ READING = "reading"
 """The task that predicts the original texts."""
 ORDERING = "best orders of words"
 """The task that finds the best orders of the words."""
+ENUMERATING = "every subset of words"
+"""The task that predicts short texts with every subset of their words."""
 EXPENSIVE = 30
 """Forward passes per text from which an explainer runs on a sample of the texts."""
 Rows = NDArray[np.int64]
@@ -266,6 +270,26 @@ class AuditCase:
                 self.scatter_rows(values, rows, batch, order)
         return orders
 
+    @property
+    def most_enumerated(self) -> int:
+        """Words of the longest text of which every subset of the words is predicted."""
+        return THOROUGH_WORDS if self.config.thorough else WORDS
+
+    @cached_property
+    def subset_probabilities(self) -> Tensor:
+        """(N,2^most_enumerated) see `subset_predictions`, for the short texts of the sample."""
+        words, most = self.words[torch.from_numpy(self.sample)].numpy(), self.most_enumerated
+        erasure = Erasure(removal=self.config.removal, max_tokens=self.runtime.max_tokens)
+
+        def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+            predicted = self.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device)
+            return {ENUMERATING: subset_predictions(self.model, batch, predicted, erasure, most)}
+
+        short = self.sample[(words >= FEWEST_WORDS) & (words <= most)]
+        if not len(short):
+            return torch.full((len(self), 1 << most), torch.nan, dtype=torch.float64)
+        return self.gather(ENUMERATING, work, short)[ENUMERATING]
+
     @cached_property
     def _gradients(self) -> dict[bool, tuple[Tensor, NDArray[np.bool_]]]:
         """The gradients, and the texts that have been computed."""
@@ -334,6 +358,8 @@ class Finding:
     chance: Tensor | None = None
     """The expected values of a random explanation: (N,), or () beside `value`."""
     caveat: Caveat | None = None
+    exact: int = 0
+    """The number of texts whose `floor` and `best` are those of all orders of the words."""
     floor: Tensor | None = None
     """(N,) the values of shuffled weights.  With `best`, the score is the sum of the values between both."""
     best: Tensor | None = None

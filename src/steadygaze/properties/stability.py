@@ -8,7 +8,7 @@ from steadygaze.properties.protocols.stability import stability
 
 AGREEMENT = (0.7, 0.65)
 """Correlations of 1 are reached by no change, 0 by shuffled weights.  0.7² is half of the variance.  In the training
-worlds of studies/oracles, stable explanations reach 0.77 or more, those of which half are random at most 0.3."""
+worlds of studies/oracles, stable explanations reach 0.77 or more, and those that are half random at most 0.3."""
 PERTURBED = (*SUBSTITUTIONS, *LABEL_KEPT)
 STABILITY = Property(
     "stability",
@@ -57,7 +57,6 @@ STABILITY = Property(
     meanings={
         "yes": "Synonyms leave the highlighted words unchanged.",
         "undecided": "Synonyms may shift the {noun} to other words{conditions}.",
-        "incomplete": "Substitutions by synonyms were not measured.",
         "no": "Synonyms shift the {noun} to other words: do not rely on single words.",
         "not meaningful": "The explanation is not faithful: whether it is stable says nothing about the model.",
     },

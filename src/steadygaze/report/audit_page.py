@@ -12,6 +12,7 @@ from itertools import chain, groupby, pairwise
 from markupsafe import Markup
 
 from steadygaze.core.types import Picked, Span
+from steadygaze.report.audit_summary import summary_paragraph
 from steadygaze.report.page import (
     Axis,
     DecidingRow,
@@ -36,7 +37,6 @@ from steadygaze.results.formatting import (
     number,
 )
 from steadygaze.results.highlight import legend
-from steadygaze.results.model_card import summary_paragraph
 from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, MeasureKey, Row, Shift, Verdict
@@ -45,7 +45,7 @@ COLLAPSED = "collapsed"
 GOOD_SCORES = "The scores are good, but {}."
 """For a property that is undecided only because one that it depends on is."""
 SILENT = "The {noun} does not depend on the text: it is stable, but explains nothing."
-IN_HEADER = ("model", "explanation", "texts", "truncated texts", "unknown tokens")
+IN_HEADER = ("model", "model type", "explanation", "texts", "truncated texts", "unknown tokens")
 """Facts in the header of the page."""
 FACT_NAMES = {"trained on": "fingerprint of the training data", "data": "fingerprint of the audited data"}
 """Name of a fact -> its name on the page."""
@@ -62,14 +62,10 @@ def meaning(report: Report, verdict: Verdict, collapsed: bool, noun: str, rows: 
         return GOOD_SCORES.format(sentence(of[0]))
     meanings = next((item.meanings for item in report.properties if item.name == verdict.key), {})
     doubtful = [row for row in _rated(verdict, rows) if row.interval is None or not _is_yes(verdict, row)]
-    answer: str = verdict.answer
-    missing = any(reason.code == NoteCode.YES_NEEDS for reason in verdict.reasons)
-    if answer == "undecided" and missing and not doubtful and "incomplete" in meanings:
-        answer = "incomplete"
     names = [condition_name(row.key.probe) for row in doubtful]  # short: all answers fit one screen
     listed = f" ({', '.join(names)})" if names else ""
     # A report may come from elsewhere: its text is not a format string.
-    return meanings.get(answer, "").replace("{noun}", noun).replace("{conditions}", listed)
+    return meanings.get(verdict.answer, "").replace("{noun}", noun).replace("{conditions}", listed)
 
 
 def _rated(verdict: Verdict, rows: Sequence[Row]) -> list[Row]:
@@ -310,8 +306,7 @@ def _summary(report: Report) -> dict[str, str]:
     if report.gate is not None:
         summary["Gate"] = report.gate.summary
         summary["Policy"] = "; ".join(report.gate.requirements)
-    row = report.find("accuracy")
-    if row is not None and row.n:
+    if (row := report.accuracy) is not None:
         summary["Accuracy"] = number(row.value) + ("" if row.interval is None else f" ({interval(row)})")
     shares = ("truncated texts", "unknown tokens")
     return summary | {name.capitalize(): report.facts[name] for name in shares if name in report.facts}

@@ -47,7 +47,7 @@ OTHERS = 5
 UNLABELED = 20
 """Fewest texts without labels."""
 MODEL = "The model"
-NO_REASONS = "Its highlighted words are no reasons"
+NO_REASONS = "Its highlighted words are not reasons"
 SENTENCES = {
     ProblemKind.NON_FINITE: "{subject} has weights that are NaN or infinite.  Its outputs have no meaning.",
     ProblemKind.CONSTANT_LABEL: "{subject} predicts the label {label} for every {texts} text: its explanations say "

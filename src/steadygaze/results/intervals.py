@@ -7,8 +7,8 @@ Studentized bootstrap (Efron 1979, 1982) of a ratio of sums over texts; for a me
     resample   t* = (θ* − θ) / max(s*, s/10)
     interval   [θ − s q₊, θ − s q₋], with the (1 ± level)/2 quantiles q of t*
 
-Of skewed values and of many zeros it covers more often than percentiles do (studies/interval_coverage).  s/10 is ours:
-resamples with hardly any variation would make the interval infinite.
+With skewed values and with many zeros it covers more often than percentiles do (studies/interval_coverage).  s/10 is
+ours: resamples with hardly any variation would make the interval infinite.
 
 Percentile bootstrap (Efron 1979) of means over texts and seeds:
 

@@ -114,6 +114,12 @@ class Report(SavedResult):
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
+    @property
+    def accuracy(self) -> Row | None:
+        """The accuracy; None without labels."""
+        row = self.find("accuracy")
+        return row if row is not None and row.n else None
+
     @arguments.validated(measure=arguments.text, explainer=arguments.optional(arguments.text))
     def find(self, measure: str, explainer: str | None = None) -> Row | None:
         """Find the row of a measure.

@@ -216,7 +216,7 @@ class Fact:
     low: float
     high: float
     direction: Better = "neither"
-    """The better direction.  Neither: it depends on the perturbation, or does not exist."""
+    """The better direction.  `neither`: it depends on the perturbation, or does not exist."""
     citation: str = ""
     scale: str = ""
     """How to read the number; empty: no explanation needed."""
@@ -234,10 +234,7 @@ class PropertyFact:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Name of a row -> its plain name."""
     meanings: Mapping[str, str] = field(default_factory=dict)
-    """Answer -> its meaning, with a {noun}.
-
-    `incomplete`: undecided only because a number is missing.  {conditions}: those under which no yes was reached.
-    """
+    """Answer -> its meaning, with a {noun}.  {conditions}: those under which no yes was reached."""
     noun: str = ""
     """Its name in a sentence."""
 

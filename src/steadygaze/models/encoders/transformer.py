@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from steadygaze.core.capabilities import Capability
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths import distributions
 from steadygaze.core.types import Encoded
@@ -41,6 +42,7 @@ FILES = [
 
 class Transformer(Encoder):
     allows_gaps: ClassVar[bool] = True
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"transformer"})
 
     def __init__(self, network: Any, windows: Windows | None = None) -> None:
         super().__init__()

@@ -25,6 +25,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from steadygaze.core.capabilities import Capability
 from steadygaze.core.maths import distributions
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Encoded
@@ -39,6 +40,8 @@ class Encoder(nn.Module, ABC):
 
     size: int
     """H."""
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    """What a model with this encoder can do for it."""
     allows_gaps: ClassVar[bool] = False
     """True if tokens inside a text may be absent; otherwise omitted tokens are zero vectors."""
     context: int | None = None

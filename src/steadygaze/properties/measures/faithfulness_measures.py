@@ -1,4 +1,4 @@
-"""Faithfulness measures: erasure, infidelity, max-sensitivity, flip radius, soft stability and F-Fidelity.
+"""Faithfulness: erasure, Shapley agreement, infidelity, max-sensitivity, flip radius, soft stability and F-Fidelity.
 
 Erasure: DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.  m(x)_j is the probability of the class j predicted on
 the full text x; r is the rationale.
@@ -15,6 +15,14 @@ The largest drop is near 0 if the prediction hardly depends on the words: no exp
     erased  m(x ∖ r), by size      (B,K,C)         K = 1: a single rationale
     kept    m(r), by size          (B,K,C)
     changed both                   (B,2K,C)
+
+Shapley agreement: the Gini correlation (Schechtman & Yitzhaki 1987) of the weights w with the Shapley values φ of the
+predicted probability.
+
+    Shapley agreement = Σ_{i<j} (φ_i − φ_j) sign(w_i − w_j) / Σ_{i<j} |φ_i − φ_j|       both sums over all texts
+
+1: no pair of words is in the wrong order; 0 in the mean of all orders, and of equal weights.  A pair counts as much as
+its Shapley values differ, so that the order of words without an effect does not count.
 
 Infidelity and max-sensitivity, as in Captum and Quantus: Yeh et al., "On the (In)fidelity and Sensitivity of
 Explanations", NeurIPS 2019 (arXiv:1901.09392).
@@ -129,6 +137,15 @@ def relative_score(own: Tensor, floor: Tensor, best: Tensor) -> float:
     return float((own - floor).sum() / reach) if reach else math.nan
 
 
+def ordered_differences(weights: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean difference of the values of two words, in the order of the weights and in their own.  (B,U) -> (B,), (B,)"""
+    pairs = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).triu(1)
+    difference = (values.unsqueeze(-1) - values.unsqueeze(-2)).masked_fill(~pairs, 0.0)
+    order = (weights.unsqueeze(-1) - weights.unsqueeze(-2)).sign().masked_fill(~pairs, 0.0)
+    number = pairs.sum((-1, -2))  # a text of one word: 0 / 0
+    return (difference * order).sum((-1, -2)) / number, difference.abs().sum((-1, -2)) / number
+
+
 SHARES = (0.1, 0.2, 0.5)
 LARGEST = 8.0
 """Largest radius searched, in mean embedding norms.  Texts whose label does not flip count as this."""
@@ -222,6 +239,17 @@ MEASURES = (
     *(
         _relative(row, description=sentence, labels={"": label}, scale=_ENDS)
         for row, sentence, label in zip(RELATIVE_ROWS, _TESTS, _LABELS, strict=True)
+    ),
+    Measure(
+        "shapley-agreement",
+        relative_score,
+        SIGNED,
+        "higher",
+        "Schechtman & Yitzhaki 1987",
+        description="Gini correlation of the weights with exact Shapley values, in short texts.",
+        per_example=False,
+        labels={"": "Agreement with exact Shapley values"},
+        scale="0: any order of the words, 1: the order of the Shapley values",
     ),
     Measure("flip-radius", flip_radius, (0, LARGEST), "lower", _YIN),
     Measure("flip-radius/above-random", flip_radius_above_random, (-LARGEST, LARGEST), "lower", _YIN, identical=0),

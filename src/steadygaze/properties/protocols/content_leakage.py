@@ -155,8 +155,9 @@ def _readings(case: AuditCase, name: str) -> Readings:
     for batch_rows, batch in case.batches(case.rows(name)):
         units = units_of(batch, question=False)
         weights = units.total(case.gather_rows(case.saliency(name), batch_rows, batch)).double()
-        number = units.total(WORD_NUMBERS.scramble(batch.ids).double() * 2.0**-63)
-        vocabulary = units.total((batch.ids * units.first[:, : batch.ids.shape[1]]).double())
+        ids = batch.permanent_ids
+        number = units.total(WORD_NUMBERS.scramble(ids).double() * 2.0**-63)
+        vocabulary = units.total((ids * units.first[:, : ids.shape[1]]).double())
         shown = label_readers.shown_words(weights, units.mask)
         text, unit = shown.nonzero(as_tuple=True)
         pairs.append(torch.stack([torch.from_numpy(batch_rows)[text.cpu()].double(), number[text, unit].cpu()], -1))

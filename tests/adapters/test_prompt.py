@@ -53,7 +53,7 @@ def test_instruction_and_examples_precede_the_text():
 
 def test_a_chat_template_writes_the_prompt():
     words = chat_tokenizer()
-    model = sg.load((language_model("llama"), words), **PROMPT, **FEW, chat=True)
+    model = sg.load((language_model("llama", max_position_embeddings=99), words), **PROMPT, **FEW, chat=True)
     for text in TEXTS[:2]:
         messages = [
             {"role": "system", "content": "the cast"},
@@ -191,20 +191,20 @@ def test_a_token_belongs_to_the_segment_of_its_characters_and_truncation_cuts_th
     prompt = read_prompt("film {text} was", WORDS, **FEW).rendered(None)
     words = PromptTokenizer(pieces, prompt, list(WORDS.values()), token_limit=19, pad_id=0)
     placed = SegmentTokenizer(words).place([prompt.fill("unbelievable good good good")])
-    assert placed.groups[0] == [0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 4, 4, 5]
+    assert placed.groups[0] == [0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 4, 4, 4, 5]
     assert placed.ragged.cut.tolist() == [True]
-    assert placed.ragged.words.tolist() == [False, *[True] * 16]
+    assert placed.ragged.words.tolist() == [False, *[True] * 17]
 
 
 def test_segments_are_for_prompts():
-    with pytest.raises(UserError, match="is for the prompt of a language model, and len has none"):
+    with pytest.raises(UserError, match="is for the prompt of a language model, and a function has none"):
         sg.load(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"]).explain("a b", granularity="segment")
 
 
 @pytest.mark.slow
 def test_the_parts_of_a_prompt_are_options_of_commands(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    language_model("llama").save_pretrained("lm")
+    language_model("llama", max_position_embeddings=99).save_pretrained("lm")
     chat_tokenizer().save_pretrained("lm")
     options = ["--prompt", PROMPT["prompt"], "--instruction", "the cast", "--chat", "--calibrate", "--dtype", "bf16"]
     options += [part for label, word in WORDS.items() for part in ("--label-word", f"{label}={word}")]

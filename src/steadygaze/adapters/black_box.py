@@ -94,7 +94,7 @@ class TextWords:
     def word_keys(self) -> Tensor:
         """(V,) long: the key of each current id."""
         size = len(self._keys)
-        new = list(map(piece_key, self._pieces[size:], self._after_space[size:]))
+        new = list(map(_piece_key, self._pieces[size:], self._after_space[size:]))
         self._keys = torch.cat([self._keys, torch.tensor(new, dtype=torch.long)])
         return self._keys
 
@@ -116,10 +116,10 @@ class TextWords:
         return texts
 
 
-def piece_key(piece: str, after_space: bool) -> int:
+def _piece_key(piece: str, after_space: bool) -> int:
     """63 bits: the first letters, which order the keys, then a hash.
 
-    >>> piece_key("Bad ", True) < piece_key("bag", True) < piece_key("good", True) != piece_key("good", False)
+    >>> _piece_key("Bad ", True) < _piece_key("bag", True) < _piece_key("good", True) != _piece_key("good", False)
     True
     """
     letters = piece.casefold().encode("utf-8", "surrogatepass")[:4].ljust(4, b"\0")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.adapters.output_labels import label_matrix, numbers
+from steadygaze.adapters.prompt_tokenizer import SegmentTokenizer
 from steadygaze.core.arguments import integer, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
@@ -93,6 +94,8 @@ class ModelAdapter:
     """Further facts for the report."""
     pairs: Tokens | None = None
     """Tokenizer of pairs, if it differs from that of single texts."""
+    segments: SegmentTokenizer | None = None
+    """Tokenizer of filled prompts, whose units are the segments of a prompt."""
     saved: SavedModel | None = None
     """The network of a TextClassifier; None for other models."""
     fitted: "TextClassifier | None" = None
@@ -323,7 +326,9 @@ class ModelAdapter:
             if self.task == "regression" and method.class_specific:
                 resolvable = replace(resolvable, output="logit")
         options = adapter.model, adapter.classes
-        resolved = resolve_request(resolvable, *options, pair=bool(self.pair), model_name=self.name)
+        resolved = resolve_request(
+            resolvable, *options, pair=bool(self.pair), model_name=self.name, segments=self.segments is not None
+        )
         health, noise = getattr(explainer, "health", self.health), HEALTHY
         is_checked = not self.model.is_black_box
 
@@ -337,6 +342,8 @@ class ModelAdapter:
                 noise.warn(stacklevel=6)
             own = adapter.for_pairs(questions is not None)
             model = own.model, own.tokens, own.classes
+            if self.segments is not None and request.granularity == "segment":
+                model, texts = (own.model, self.segments, own.classes), self.segments.fill(texts)
             explanations = explain_texts(*model, texts, questions, resolved, sentences, health + noise)
             if self.task != "regression":
                 return explanations

@@ -168,6 +168,11 @@ def hosted_adapter(name: str, prompt: Prompt | None, options: QueryOptions) -> M
     server = read_server(name)
     if prompt is None:
         raise UserError(NEEDS_PROMPT)
+    if prompt.chat or prompt.calibrate:
+        option = "chat= (--chat)" if prompt.chat else "calibrate= (--calibrate)"
+        raise UserError(
+            f"{option} is for language models that are loaded here, and {name} is behind a server: leave it out"
+        )
     model = HostedModel(server, prompt, options)
     adapter = black_box(model, list(prompt.label_words), server.model)
     return replace(adapter, kind="a hosted model", pair=False, facts=model.facts)

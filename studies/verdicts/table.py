@@ -18,7 +18,7 @@ COMMIT = "65ad627c"
 RUN = "python -m studies run verdicts --tables TABLES --glove FILE --out DIR --workers 15"
 ORIGIN = Origin(COMMIT, RUN)
 ANSWERS = ("yes", "undecided", "no", "not meaningful", "not measured")
-VERDICTS = ("faithfulness", "stability", "stability-unused", "robustness", "seed-consistency")
+VERDICTS = ("faithfulness", "stability", "stability-unused", "robustness", "seed-consistency", "shortcut-leakage")
 ORDER = (
     *("vanilla", "tempered", "vanilla-groups", "word-at", "word-at-groups", "consensus", "consensus-groups"),
     *("anchored", "seat"),

@@ -13,7 +13,7 @@ from studies.tables import RECORDS, markdown, read_records
 from studies.verdicts.plan import CORPORA, DECIDED, EXPLAINERS, ROWS
 
 FILE = RECORDS / "verdicts.jsonl.gz"
-COMMIT = "65ad627c"
+COMMIT = "10117daa"
 """The commit of the code that made the records."""
 RUN = "python -m studies run verdicts --tables TABLES --glove FILE --out DIR --workers 15"
 ORIGIN = Origin(COMMIT, RUN)

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 STEADYGAZE_MODEL = "a steadygaze classifier"
 """Kind of a TextClassifier."""
 REPEATED_TEXTS = 8
-"""Texts of a black box that are asked again."""
+"""Texts of a black box with a second query."""
 TRIAL = "This is a text of a few words."
 KINDS = ("single texts", "pairs (text, question)")
 PASS_KIND = (
@@ -335,7 +335,7 @@ class ModelAdapter:
         def explain(inputs: list[Any]) -> Explanations:
             nonlocal is_checked, noise
             texts, questions, sentences = read_inputs(inputs)
-            if not is_checked:  # the first texts are asked twice
+            if not is_checked:  # the first texts get two queries
                 words = sum(len(text.split()) for text in texts) / len(texts)
                 self.plan_queries(resolved.explainer.passes(words), texts)
                 noise, is_checked = self.query_noise(inputs, target).health, True

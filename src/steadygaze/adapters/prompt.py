@@ -6,7 +6,7 @@
 
 Label words: positive -> " good", negative -> " bad".  Blank lines separate the parts.  For a chat model, the
 instruction is the system message, an example is a message of the user and its answer, and the template is the last
-message of the user; the tokenizer's chat template writes the roles.
+message of the user.  The tokenizer's chat template writes the roles.
 
 Each part with words is a segment of the prompt: the instruction, each example, the text, and the words of the template
 before and after the text.

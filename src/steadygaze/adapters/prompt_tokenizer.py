@@ -118,11 +118,11 @@ class PromptedText:
     parts: tuple[list[int], list[int], list[int]]
     """Ids before, of and after the text."""
     spans: list[Span]
-    """Of the tokens of the text, in the text."""
+    """Characters in the text, for each token of the text."""
     groups: Sequence[int]
     cut: bool
     prompt_spans: list[Span]
-    """Of all tokens, in the filled prompt."""
+    """Characters in the filled prompt, for each token."""
 
 
 class SegmentTokenizer:

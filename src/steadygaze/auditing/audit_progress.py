@@ -51,7 +51,7 @@ PROBE_PASSES = {"fgm-label": 1 + BACKWARD, "pgd-attention": 3 + 11 * (1 + BACKWA
 """Passes that find the perturbation."""
 
 
-def all_protocols() -> list[Protocol]:
+def _all_protocols() -> list[Protocol]:
     return [check.run for item in PROPERTIES.values() for check in item.checks]
 
 
@@ -61,7 +61,7 @@ def planned_passes(
     """Task -> forward passes of a text; `texts`: for an audit of another number of texts.  None: all protocols."""
     total = len(case) if texts is None else texts
     passes: defaultdict[str, float] = defaultdict(float, {READING: float(total)})
-    for task, number in _planned(case, total, all_protocols() if protocols is None else protocols):
+    for task, number in _planned(case, total, _all_protocols() if protocols is None else protocols):
         passes[task] += number
     return dict(passes)
 

@@ -138,7 +138,7 @@ def build_report(audited: AuditFindings) -> Report:
 
 
 def _audit_facts(audited: AuditFindings, tokens: Coverage, training_texts: int | None) -> dict[str, str]:
-    """What was audited, as the page shows it."""
+    """Facts about the audited model and texts, as the page shows them."""
     prepared, adapter, noise = audited.prepared, audited.prepared.adapter, audited.prepared.case.noise
     return {
         "model": adapter.name,

@@ -1,8 +1,8 @@
 """Query noise in the intervals of an audit.
 
-Every number of a text comes from answers of its own, so that an interval over texts contains their noise, unless it is
-on one side: two noisy explanations differ even if nothing changes.  A row of a perturbation is therefore extended
-towards `Measure.identical`, by the largest distance from it that the interval of the row …/repeated allows:
+Every number of a text comes from answers of its own, so that an interval over texts contains their noise.  Noise on
+one side is the exception: two noisy explanations differ even if nothing changes.  A row of a perturbation is therefore
+extended towards `Measure.identical`, by the largest distance from it that the interval of the row …/repeated allows:
 
     [low, high]  ->  [low − d, high] for divergences and flips,  [low, high + d] for correlations and overlaps
 

@@ -153,7 +153,7 @@ def fingerprint(examples: Sequence[Example]) -> str:
     return digest_json([*content, *graded])
 
 
-def is_same_model(first: ModelAdapter, second: ModelAdapter) -> bool:
+def _is_same_model(first: ModelAdapter, second: ModelAdapter) -> bool:
     """True if two models have the same weights; black boxes: if they are the same function."""
     if first.fingerprint or second.fingerprint:
         return first.fingerprint == second.fingerprint
@@ -162,7 +162,7 @@ def is_same_model(first: ModelAdapter, second: ModelAdapter) -> bool:
 
 def check_comparable(adapter: ModelAdapter, candidate: ModelAdapter) -> ModelAdapter:
     """Return the other model if it has the same classes and vocabulary; raise an error if not."""
-    if is_same_model(adapter, candidate):
+    if _is_same_model(adapter, candidate):
         raise UserError(f"{candidate.name} is the audited model itself; pass a model trained with another seed")
     if not is_comparable(adapter, candidate):
         raise UserError(f"{candidate.name} cannot be compared with {adapter.name}: its labels or its vocabulary differ")
@@ -221,7 +221,7 @@ def prepare_all(request: AuditRequest, explainers: Mapping[str, Explainer]) -> P
         substitutions = {name: (table, number) for name, number in SYNONYM_PROBES.items()}
     others = [check_comparable(adapter, candidate) for candidate in request.others]
     for first, second in combinations(others, 2):
-        if is_same_model(first, second):
+        if _is_same_model(first, second):
             raise UserError(f"{first.name} and {second.name} are the same model: pass each other seed once")
     unfilled = replace(request.config, filler=None)
     prepared, *other_cases = (

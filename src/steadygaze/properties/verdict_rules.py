@@ -121,7 +121,7 @@ def advise_after_no(measure: str, explainer: str, context: AdviceContext = UNKNO
     >>> advise_after_no("kendall/randomized", "attention").command[-2:]
     ('--explainer', 'integrated-gradients')
     """
-    commands, advice = context.commands, advice_of(measure)
+    commands, advice = context.commands, _advice_of(measure)
     if advice.kind == AdviceKind.MITIGATION and explainer in METHODS and not _has_mitigation(explainer, context):
         fit = commands.fit_explainer("--explainer", explainer, "--mitigation", MITIGATION, "--out", "DIR")
         return Advice(AdviceKind.MITIGATION, command=fit)
@@ -153,7 +153,7 @@ def _has_technique(options: Sequence[str], context: AdviceContext) -> bool:
     return list(options) == ["--technique", context.technique]
 
 
-def advice_of(measure: str) -> Advice:
+def _advice_of(measure: str) -> Advice:
     """The advice of the threshold of this row."""
     rules = [item.rule for item in PROPERTIES.values() if item.rule]
     return next((rule.thresholds[measure].advice for rule in rules if measure in rule.thresholds), Advice())

@@ -4,7 +4,7 @@
     spread    standard deviation of the probability of the first predicted class, for one answer to a text
     flips     texts whose predicted class is not the same in all answers
 
-If the first two answers differ by more than NOISY on average, or a label changes, each text is asked a third time.
+If the first two answers differ by more than NOISY on average, or a label changes, every text gets a third query.
 """
 
 import math

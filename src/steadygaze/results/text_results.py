@@ -37,7 +37,7 @@ class TextResults(JsonResult, Sequence[Item]):
     health: Health = field(default=HEALTHY, kw_only=True)
     """Known-bad states of the model."""
     scope: ClassVar[str]
-    """What the results are about, and what they are not about."""
+    """The scope of the results, and its limits."""
     title: ClassVar[str] = "Certificate: about"
 
     def __len__(self) -> int:

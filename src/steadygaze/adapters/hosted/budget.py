@@ -19,7 +19,7 @@ CHARACTERS = 4
 STORED = "All answers are stored: the same command with a larger budget continues, and pays for none of them again"
 
 
-def print_to_stderr(sentence: str) -> None:
+def _print_to_stderr(sentence: str) -> None:
     print(sentence, file=sys.stderr)
 
 
@@ -33,7 +33,7 @@ class Budget:
     """Most requests; None: no limit."""
     sent: int = 0
     """Requests that were sent."""
-    announce: Callable[[str], None] = print_to_stderr
+    announce: Callable[[str], None] = _print_to_stderr
     """Prints the estimate."""
     _announced: int = 0
     _lock: Lock = field(default_factory=Lock, repr=False)

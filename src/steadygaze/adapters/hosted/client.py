@@ -1,7 +1,7 @@
 """Client: send a request until it is answered, and say what is wrong if it is not.
 
-A request is sent again after 408, 425, 429 and 5xx, after a connection or a time that failed, and after a reply that is
-not the JSON of a completion: at most ATTEMPTS times in all.  The delay before attempt n is that of `Retry-After`, or
+A request is sent at most ATTEMPTS times.  It is sent again after 408, 425, 429 and 5xx, after a connection or a time
+that failed, and after a reply that is not the JSON of a completion.  The delay before attempt n is `Retry-After`, or
 
     d_n = min(FIRST_DELAY · 2^(n−1), LONGEST_DELAY) · u,   u uniform in [½, 1½]
 

@@ -94,7 +94,7 @@ class HostedModel:
 
     @cached_property
     def form(self) -> RequestForm:
-        """The first form of a request that the server accepts; stored, so that it is asked for once."""
+        """The first form of a request that the server accepts; stored, so that no other form is tried again."""
         forms = request_forms(self.server.chat, votes=self.options.votes is not None)
         key = _digest("form", self.server.address, self.server.model, [item.fields for item in forms])
         if (stored := self.answers.get([key]).get(key)) is not None and stored.isdecimal() and int(stored) < len(forms):

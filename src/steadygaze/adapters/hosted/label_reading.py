@@ -41,7 +41,7 @@ class LabelWords:
 
     @classmethod
     def of(cls, label_words: Mapping[Label, str]) -> "LabelWords":
-        words = tuple(map(plain_word, label_words.values()))
+        words = tuple(map(_plain_word, label_words.values()))
         for label, word in zip(label_words, words, strict=True):
             if not word:
                 raise UserError(f"the label word of {label!r:.40} has no letter or digit: choose a word")
@@ -55,7 +55,7 @@ class LabelWords:
         return self._read_tokens(answer) if answer.top else self._read_vote(answer.text)
 
     def _read_vote(self, text: str) -> Reading:
-        start = plain_word(text)
+        start = _plain_word(text)
         named = [start.startswith(word) and not start[len(word) : len(word) + 1].isalnum() for word in self.words]
         return Reading(np.array(named, np.float64), 0.0) if any(named) else Reading(None, 1.0)
 
@@ -74,17 +74,17 @@ class LabelWords:
 
     def _label_of(self, token: str) -> int | None:
         """The only label whose word this token is, or begins."""
-        start = plain_word(token)
+        start = _plain_word(token)
         if start in self.words:
             return self.words.index(start)
         labels = [i for i, word in enumerate(self.words) if word.startswith(start) and len(start) >= SHORTEST]
         return labels[0] if len(labels) == 1 else None
 
 
-def plain_word(text: str) -> str:
+def _plain_word(text: str) -> str:
     """Lower-case text from its first to its last letter or digit.
 
-    >>> plain_word(" **Positive**."), plain_word("Very good!"), plain_word(" ?")
+    >>> _plain_word(" **Positive**."), _plain_word("Very good!"), _plain_word(" ?")
     ('positive', 'very good', '')
     """
     positions = [i for i, character in enumerate(text) if character.isalnum()]

@@ -9,7 +9,7 @@
 The values are exact: every subset of the words is predicted, once for all explainers and for the ends of
 `relative_erasure`.  Longer texts have no value.
 
-The row is shown and decides no verdict: an explanation can be faithful without being a Shapley value, such as one of
+The row decides no verdict.  An explanation can be faithful without being a Shapley value, such as one of
 two words that suffice each, and Shapley values delete words as comprehensiveness does.
 """
 

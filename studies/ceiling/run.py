@@ -76,9 +76,9 @@ def measure(case: Case) -> dict[str, Any]:
     number = 0
     for rows, batch in audited.batches():
         full = audited.probs[torch.from_numpy(rows)]
-        enumerated, means = scores(audited.model, batch, full)
+        enumerated, by_name = scores(audited.model, batch, full)
         number += int(enumerated.sum())
-        for name, values in means.items():
+        for name, values in by_name.items():
             totals[name] = totals.get(name, torch.zeros(len(REMOVED))) + values[enumerated].sum(0)
     means = {name: dict(zip(REMOVED, (total / number).tolist(), strict=True)) for name, total in totals.items()}
     return {"n": number, "means": means}

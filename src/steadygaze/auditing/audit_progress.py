@@ -14,7 +14,8 @@ from time import monotonic
 from steadygaze.auditing.prepare_case import TextDraw
 from steadygaze.explainers.attention import Attention
 from steadygaze.properties import PROPERTIES
-from steadygaze.properties.audit_case import READING, AuditCase, TrainingTask, other_explainers
+from steadygaze.properties.audit_case import ENUMERATING, READING, AuditCase, TrainingTask, other_explainers
+from steadygaze.properties.probes.beam_search import MOST_WORDS, WIDTH
 from steadygaze.properties.probes.best_orders import MOST_UNITS
 from steadygaze.properties.probes.erasure import SHARES
 from steadygaze.properties.property import Protocol
@@ -30,6 +31,7 @@ from steadygaze.properties.protocols.faithfulness import (
 from steadygaze.properties.protocols.relative_erasure import ORDERS, relative_erasure
 from steadygaze.properties.protocols.relative_erasure import TASK as ORDERED
 from steadygaze.properties.protocols.rewording import REWORDED_TEXTS, rewording, rewording_task
+from steadygaze.properties.protocols.shapley_agreement import shapley_agreement
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage, shuffled_task
 from steadygaze.properties.protocols.stability import seed_consistency, seeds_task
 from steadygaze.results.audit_config import Runtime
@@ -80,8 +82,11 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
         yield from ((rewording_task(name), 2 * cost[name]) for name in case.explainers)
     if relative_erasure in protocols and other_explainers(case):
         removed, replaced = (len(other_explainers(case)) + 1 + good for good in ORDERS)
-        passes = len(SHARES) * (removed + FILLED * replaced)
+        passes = len(SHARES) * (removed + FILLED * replaced) + _searching(case)
         yield ORDERED, sampled * (passes + min(MOST_UNITS, float(case.words.double().mean())))
+    if {relative_erasure, shapley_agreement} & {*protocols} and other_explainers(case):
+        short = [2.0**words for words in case.words.tolist() if words <= case.most_enumerated]
+        yield ENUMERATING, sampled * sum(short) / max(1, len(case))
     for name in ("random", *other_explainers(case)) if erasure in protocols else ():
         yield erasure_task(name), len(SHARES) * rows.get(name, total)
     kinds = GRADIENTS.values() if gradient_agreement in protocols else ()
@@ -90,6 +95,14 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
     randomized = attention_interventions in protocols and next(case.model.parameters(), None) is not None
     for name in other_explainers(case) if randomized else ():
         yield from ((randomized_task(name, draw), cost[name]) for draw in range(RANDOM_COPIES))
+
+
+def _searching(case: AuditCase) -> float:
+    """Forward passes of a beam search, in the mean over the texts."""
+    if not case.config.thorough:
+        return 0.0
+    searched = [words for words in case.words.tolist() if case.most_enumerated < words <= MOST_WORDS]
+    return sum(0.75 * WIDTH * words**2 for words in searched) / max(1, len(case))
 
 
 @dataclass

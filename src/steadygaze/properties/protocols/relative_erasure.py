@@ -131,7 +131,7 @@ def _searched_orders(case: AuditCase, rows: Rows, batch: Batch, full: Tensor, ot
     weights = units.total(otherwise).unsqueeze(1).repeat(1, 2, 1)
     if case.config.thorough:
         erasure = Erasure(SHARES, case.config.removal, case.runtime.max_tokens)
-        searched = searched_orders(case.model, batch, full, weights[:, 0], erasure)
+        searched = searched_orders(case.model, batch, full, weights[:, 0], erasure, case.most_enumerated + 1)
         weights = torch.where(searched.isnan().all(-1, keepdim=True), weights, searched.nan_to_num(0.0))
     for words, short in _short(case, rows):
         for column, values in enumerate(lost_and_kept(table[short, : 1 << words])):

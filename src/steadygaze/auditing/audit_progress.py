@@ -102,7 +102,8 @@ def _searching(case: AuditCase) -> float:
     if not case.config.thorough:
         return 0.0
     searched = [words for words in case.words.tolist() if case.most_enumerated < words <= MOST_WORDS]
-    return sum(0.75 * WIDTH * words**2 for words in searched) / max(1, len(case))
+    total: float = sum(0.75 * WIDTH * words * words for words in searched)
+    return total / max(1, len(case))
 
 
 @dataclass

@@ -90,7 +90,10 @@ class LoadedAudit:
 
 def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
     def load(name: str) -> ModelAdapter:
-        return load_named(name, config, runtime.device, import_objects=name in runtime.importable)
+        adapter = load_named(name, config, runtime.device, import_objects=name in runtime.importable)
+        if adapter.hosted is not None:
+            adapter.hosted.budget.announce = runtime.announce
+        return adapter
 
     adapter = load(config.model)
     train, validation = (None, None) if config.train is None else _train(config, adapter, runtime)

@@ -34,6 +34,7 @@ from steadygaze.properties.probes.subset_predictions import FEWEST_WORDS, THOROU
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.note import Note, NoteCode, note
+from steadygaze.results.query_noise import QueryNoise
 from steadygaze.results.row import Caveat, MeasureKey
 
 
@@ -89,6 +90,8 @@ class AuditCase:
     grades: Tensor | None = None  # (M,) float: the graded marks; None: no rationale is graded
     filled: tuple[str, Tensor] | None = None
     """The name of a masked language model, and its words (M,) in place of those of the texts; −1: none."""
+    noise: QueryNoise | None = None
+    """How much the answers of a black box differ; None: not a black box."""
     chosen_probes: frozenset[str] | None = None
     """Names of the probes that run; None: all."""
 
@@ -251,6 +254,11 @@ class AuditCase:
     @cached_property
     def unaccounted(self) -> dict[str, Tensor]:
         """Explainer -> (N,) how far the shown words do not account for the label; filled by content_leakage."""
+        return {}
+
+    @cached_property
+    def erased(self) -> dict[str, Tensor]:
+        """Explainer -> (N,2) the drop without its top words, and the probability of these alone; filled by erasure."""
         return {}
 
     def other_words(self, draw: int) -> Tensor:

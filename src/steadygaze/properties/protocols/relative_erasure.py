@@ -15,6 +15,8 @@ In short texts both ends of removal are exact: the mean and the maximum over all
 (probes/subset_predictions.py).  Those of replacement are not: a maximum over many orders knows the new words, which no
 explanation does: exact weights of a sum of words reached 0.67 of it.
 
+The scores of removal that `erasure` has are not computed again.
+
 An explainer that deletes words agrees with itself in the first row; it has no such advantage in the others.
 """
 
@@ -98,11 +100,16 @@ def _scores(
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
     drops, both = (case.gather_rows(order, rows, batch) for order in case.best_orders)
     searched = _searched_orders(case, rows, batch, full, both)
-    own = [case.gather_rows(case.saliency(name), rows, batch) for name in names]
-    scores = [_of_orders(case, batch, full, [*own, _random_orders(case, batch, 0), drops, both, *searched], None)]
+    own = {name: case.gather_rows(case.saliency(name), rows, batch) for name in names}
+    shared = {name: case.erased[name][torch.from_numpy(rows)].to(full) for name in names if name in case.erased}
+    new = [order for name, order in own.items() if name not in shared]
+    removed = _of_orders(case, batch, full, [*new, _random_orders(case, batch, 0), drops, both, *searched], None)
+    computed = iter(removed.unbind(1))
+    rated = [shared[name] if name in shared else next(computed) for name in names]
+    scores = [torch.stack([*rated, *computed], 1)]
     if replacements is not None:
-        filled = case.gather_rows(replacements, rows, batch)
-        scores.append(_of_orders(case, batch, full, [*own, _random_orders(case, batch, 1), both], filled))
+        orders = [*own.values(), _random_orders(case, batch, 1), both]
+        scores.append(_of_orders(case, batch, full, orders, case.gather_rows(replacements, rows, batch)))
     short = (batch.mask.sum(-1) < 2).unsqueeze(-1)
     values = {name: torch.cat([part[:, index] for part in scores], -1) for index, name in enumerate((*names, SHUFFLED))}
     values[BEST] = torch.cat([part[:, len(names) + 1 :].amax(1) for part in scores], -1)

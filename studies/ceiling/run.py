@@ -76,9 +76,9 @@ def measure(case: Case) -> dict[str, Any]:
     number = 0
     for rows, batch in audited.batches():
         full = audited.probs[torch.from_numpy(rows)]
-        enumerated, means = scores(audited.model, batch, full)
+        enumerated, by_name = scores(audited.model, batch, full)
         number += int(enumerated.sum())
-        for name, values in means.items():
+        for name, values in by_name.items():
             totals[name] = totals.get(name, torch.zeros(len(REMOVED))) + values[enumerated].sum(0)
     parts = {name: dict(zip(REMOVED, (total / number).tolist(), strict=True)) for name, total in totals.items()}
     return {"n": number, "means": parts}
@@ -101,7 +101,7 @@ def scores(model: Model, batch: Batch, full: Tensor) -> tuple[Tensor, dict[str, 
     by_name["good orders"] = torch.stack([_of_order(model, batch, full, order) for order in good]).amax(0)
     known = units.total(good[-1])
     for name, width in SEARCHES.items():
-        orders = searched_orders(model, batch, full, known, ERASER, width).nan_to_num(0.0).unbind(1)
+        orders = searched_orders(model, batch, full, known, ERASER, width=width).nan_to_num(0.0).unbind(1)
         found = [_of_order(model, batch, full, units.on_first(order)) for order in orders]
         by_name[name] = torch.stack(found).amax(0)
     return best.isfinite().all(-1), by_name

@@ -47,7 +47,10 @@ def test_planned_passes_by_hand():
         "written of shuffled texts": 8,
         "words erased by random": 40,
         "words erased by written": 40,
-        "orders of words": 8 * (5 * (4 + 2 * 3) + 3),  # five sizes of four and three orders, three words alone
+        "best orders of words": 8 * 3,
+        "orders of words": 8 * 5 * (3 + 2 * 3),  # five sizes of three orders, and of three with replaced words
+        "every subset of words": 8 * 2**3,
+        "shown words": 8 * 3 * 6,  # three draws of six kinds of words
     }
 
 
@@ -65,7 +68,7 @@ def test_the_bar_never_falls_and_other_tasks_leave_it_where_it_is():
     progress = AuditProgress(case_of([3] * 8), Runtime(on_progress=lambda *call: calls.append(call)))
     for task, done in (("reading", 8), ("written", 8), ("written", 2), ("positions of written", 1)):
         progress.on_progress(task, done, 8)
-    assert [(done, total) for _, done, total in calls] == [(8, 528), (16, 528), (16, 528), (16, 528)]
+    assert [(done, total) for _, done, total in calls] == [(8, 696), (16, 696), (16, 696), (16, 696)]
     assert calls[-1][0] == "positions of written: 1 of 8 texts"
 
 
@@ -76,10 +79,10 @@ def test_long_work_is_announced_with_shorter_choices(monkeypatch):
     progress = AuditProgress(case, Runtime(announce=sentences.append))
     progress.on_progress("reading", 4, 8)  # the time before does not count: it loads the model
     assert sentences == []
-    progress.on_progress("orders of words", 1, 8)  # 53 of 528 passes in 397.5 s: 3,960 s in all
+    progress.on_progress("orders of words", 1, 8)  # 45 of 696 passes in 397.5 s: 6,148 s in all
     progress.on_progress("written", 8, 8)
     assert sentences == [
-        "this audit of 8 texts takes about 66 minutes; --sample 2 about 26 minutes, --limit 2 about 16 minutes"
+        "this audit of 8 texts takes about 102 minutes; --sample 2 about 37 minutes, --limit 2 about 26 minutes"
     ]
 
 

@@ -4,13 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from estimator.tiny import LABELS, SMALL, TEXTS, fitted, tiny
 from properties.oracles import oracle_adapter, world
 from steadygaze.auditing.audit import audit, run_audit
+from steadygaze.auditing.audit_report import _row as build_row
 from steadygaze.auditing.prepare_case import AuditRequest, check_comparable, training_difference
 from steadygaze.core.errors import UserError
+from steadygaze.properties.audit_case import Finding
 from steadygaze.results.audit_config import ProbeConfig
+from steadygaze.results.seed_intervals import mean_intervals
 
 FACTS = {"encoder": "lstm", "technique": "vanilla", "seed": "0"}
 RETRAINED = "Seed consistency"
@@ -134,3 +138,14 @@ def test_another_seed_is_passed_once(here):
     other = made(here, seed=1)
     with pytest.raises(UserError, match="model-1 and model-1 are the same model"):
         run_audit(AuditRequest(made(here), here.examples, FEW, others=[other, other]))
+
+
+def test_the_interval_of_three_models_covers_models_as_compare_does():
+    """Three models contribute 0, 0.3 and 0.6 to every text: all variation is between models."""
+    contributions = torch.tensor([[0.0], [0.3], [0.6]], dtype=torch.float64).expand(3, 60)
+    plain = Finding("weight-correlation/seeds", contributions.mean(0), "attention")
+    row = build_row(replace(plain, of_models=contributions), {})
+    assert row.value == pytest.approx(0.3)
+    assert row.interval == mean_intervals({"": contributions.numpy()})[""]
+    assert row.interval[1] - row.interval[0] > 1
+    assert build_row(plain, {}).interval == pytest.approx((0.3, 0.3))

@@ -14,7 +14,15 @@ from time import monotonic
 from steadygaze.auditing.prepare_case import TextDraw
 from steadygaze.explainers.attention import Attention
 from steadygaze.properties import PROPERTIES
-from steadygaze.properties.audit_case import ORDERING, RANDOM, READING, AuditCase, TrainingTask, other_explainers
+from steadygaze.properties.audit_case import (
+    ENUMERATING,
+    ORDERING,
+    RANDOM,
+    READING,
+    AuditCase,
+    TrainingTask,
+    other_explainers,
+)
 from steadygaze.properties.measures.faithfulness_measures import RADII
 from steadygaze.properties.measures.faithfulness_measures import SHARES as FLIP_SHARES
 from steadygaze.properties.probes import beam_search
@@ -36,6 +44,7 @@ from steadygaze.properties.protocols.faithfulness import (
 from steadygaze.properties.protocols.relative_erasure import ORDERS, relative_erasure
 from steadygaze.properties.protocols.relative_erasure import TASK as ORDERED
 from steadygaze.properties.protocols.rewording import REWORDED_TEXTS, rewording, rewording_task
+from steadygaze.properties.protocols.shapley_agreement import shapley_agreement
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage, shuffled_task
 from steadygaze.properties.protocols.stability import seed_consistency, seeds_task
 from steadygaze.results.audit_config import Runtime
@@ -92,6 +101,8 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
         removed, replaced = (1 + good for good in ORDERS)
         removed += 0 if erasure in protocols else own  # else those of `erasure`
         yield ORDERED, sampled * (len(SHARES) * (removed + FILLED * (own + replaced)) + _searched(case))
+    if {relative_erasure, shapley_agreement} & {*protocols} and other_explainers(case):
+        yield ENUMERATING, sampled * _enumerated(case)
     if content_leakage in protocols:
         shown = (1 + GOOD_ORDERS) * (1 + len(other_explainers(case)))  # the best orders, and no words, or the own
         yield leakage.ANSWERING, sampled * leakage.DRAWS * shown
@@ -136,7 +147,13 @@ def _searched(case: AuditCase) -> float:
     if not case.config.thorough:
         return 0.0
     words = case.words.double()
-    return float((0.4 * beam_search.WIDTH * words**2).where(words <= beam_search.MOST_WORDS, 0.0).mean())
+    searched = (words > case.most_enumerated) & (words <= beam_search.MOST_WORDS)
+    return float((0.75 * beam_search.WIDTH * words**2).where(searched, 0.0).mean())
+
+
+def _enumerated(case: AuditCase) -> float:
+    """Passes of every subset of the words of a text; see probes/subset_predictions.py."""
+    return float((2.0 ** case.words.double()).where(case.words <= case.most_enumerated, 0.0).mean())
 
 
 def _mean_words(case: AuditCase) -> float:

@@ -129,15 +129,17 @@ def _mean_orders(case: AuditCase) -> Tensor:
 def _searched_orders(case: AuditCase, rows: Rows, batch: Batch, full: Tensor, otherwise: Tensor) -> list[Tensor]:
     """The orders whose first words lose most, and keep most: of all in short texts, by a search in thorough audits.
 
-    (B,C), (B,T) -> two (B,T); `otherwise` in other texts
+    (B,C), (B,T) -> two (B,T), `otherwise` in other texts; none if all texts are others
     """
+    table = case.subset_probabilities[torch.from_numpy(rows)]
+    if not (case.config.thorough or table[:, 0].isfinite().any()):
+        return []
     units = units_of(batch, question=False)
     weights = units.total(otherwise).unsqueeze(1).repeat(1, 2, 1)
     if case.config.thorough:
         erasure = Erasure(SHARES, case.config.removal, case.runtime.max_tokens)
-        searched = searched_orders(case.model, batch, full, weights[:, 0], erasure)
+        searched = searched_orders(case.model, batch, full, weights[:, 0], erasure, case.most_enumerated + 1)
         weights = torch.where(searched.isnan().all(-1, keepdim=True), weights, searched.nan_to_num(0.0))
-    table = case.subset_probabilities[torch.from_numpy(rows)]
     for words, short in _short(case, rows):
         for column, values in enumerate(lost_and_kept(table[short, : 1 << words])):
             _, order = best_order(values, size_coefficients(words, SHARES))

@@ -101,13 +101,20 @@ def _finite(item: Finding) -> tuple[Values, Values]:
 def coverage_of(name: str, values: Values, reach: Values, trials: int) -> dict[str, Any]:
     random, truth = np.random.default_rng(0), values.sum() / reach.sum()
 
-    def covers(n: int) -> bool:
+    def misses(n: int) -> float:
+        """The distance of the truth from the interval; 0 inside."""
         rows = random.integers(len(values), size=n)
         low, high = interval_of(name, values[rows], reach[rows])
-        return bool(low <= truth <= high)
+        return max(low - truth, truth - high, 0.0)
 
-    shares = {str(n): sum(covers(n) for _ in range(trials)) / trials for n in SIZES}
-    return {"value": float(truth), "texts": len(values), "zero": float((values == 0).mean()), "coverage": shares}
+    missed = {str(n): np.array([misses(n) for _ in range(trials)]) for n in SIZES}
+    return {
+        "value": float(truth),
+        "texts": len(values),
+        "zero": float((values == 0).mean()),
+        "coverage": {n: float((distances == 0).mean()) for n, distances in missed.items()},
+        "largest miss": {n: float(distances.max()) for n, distances in missed.items()},
+    }
 
 
 def interval_of(name: str, values: Values, reach: Values) -> Interval:

@@ -31,6 +31,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "stability": {"glove": Path("glove"), "synonyms": Path("synonyms"), "selection": SELECTION},
     "stability_coverage": {},
     "tune_epsilon": {},
+    "verdict_coverage": {},
     "xor_rationalizer": {},
 }
 """Study -> its required options, besides `out`."""

@@ -105,7 +105,7 @@ def coverage_of(name: str, values: Values, reach: Values, trials: int) -> dict[s
         """The distance of the truth from the interval; 0 inside."""
         rows = random.integers(len(values), size=n)
         low, high = interval_of(name, values[rows], reach[rows])
-        return max(low - truth, truth - high, 0.0)
+        return max(float(low - truth), float(truth - high), 0.0)
 
     missed = {str(n): np.array([misses(n) for _ in range(trials)]) for n in SIZES}
     return {

@@ -12,14 +12,18 @@ ORIGIN = Origin("a164e973", "STEADYGAZE_DATA=DATA python -m studies run verdict_
 
 
 def numbers() -> list[Number]:
-    """corpus.measure.n: the coverage, with Wilson's interval over the trials."""
+    """corpus.measure.n: the coverage, with Wilson's interval over the trials; .largest-miss: distance of the truth."""
     result = []
     for record in read_records([FILE]):
         for measure in MEASURES:
             for n in SIZES:
                 share, trials = record[measure]["coverage"][str(n)], record["trials"]
                 interval = wilson_interval(round(share * trials), trials)
-                result.append(ORIGIN.number(f"{record['corpus']}.{measure}.{n}", share, interval, trials))
+                name = f"{record['corpus']}.{measure}.{n}"
+                result.append(ORIGIN.number(name, share, interval, trials))
+                result.append(
+                    ORIGIN.number(f"{name}.largest-miss", record[measure]["largest miss"][str(n)], None, trials)
+                )
     return result
 
 

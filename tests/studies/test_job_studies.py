@@ -12,6 +12,7 @@ from studies.stability.records import SELECTION
 
 ROOT = Path(__file__).parents[2]
 STUDIES: dict[str, dict[str, Any]] = {
+    "audit_cost": {},
     "babi_settings": {},
     "black_boxes": {"data": Path("data")},
     "certified_share": {"data": Path("data")},

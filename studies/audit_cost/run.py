@@ -1,19 +1,17 @@
 """Forward passes of an audit by property: 100 texts of 40 words, default explainers, a synonym table.
 
 A pass reads all words of one text; a text without half of its words is half a pass.  A backward pass is not counted.
-The models are untrained or trained for one epoch: the passes hardly depend on what they have learned.
+Texts of a function are counted before its cache.  The BiLSTM is trained for one epoch: the passes hardly depend on what
+it has learned.
 """
 
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
@@ -62,25 +60,9 @@ def _bilstm() -> ModelAdapter:
     return as_adapter(TextClassifier(encoder="bilstm", epochs=1, seed=0, device="cpu").fit(rows, labels))
 
 
-def _transformer() -> ModelAdapter:
-    """A small one: the passes do not depend on its size."""
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
-
-    with tempfile.TemporaryDirectory() as folder:
-        vocabulary = Path(folder) / "vocab.txt"
-        vocabulary.write_text("\n".join(("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *NOUNS)))
-        BertTokenizerFast(vocab_file=str(vocabulary)).save_pretrained(folder)
-        torch.manual_seed(0)
-        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-        config = BertConfig(vocab_size=5 + len(NOUNS), num_labels=2, **sizes)
-        BertForSequenceClassification(config).save_pretrained(folder)
-        return as_adapter(folder, classes=CLASSES, device="cpu")
-
-
 MODELS: dict[str, Callable[[], ModelAdapter]] = {
     "function": lambda: as_adapter(first_letters, classes=CLASSES),
     "bilstm": _bilstm,
-    "transformer": _transformer,
 }
 
 

@@ -73,7 +73,8 @@ def planned_passes(
 def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> Iterator[tuple[str, float]]:
     sampled = min(case.sample_size, total)
     rows = {name: sampled if case.is_expensive(name) else total for name in case.explainers}
-    cost = {name: rows[name] * explainer.forward_passes for name, explainer in case.explainers.items()}
+    words = _mean_words(case)
+    cost = {name: rows[name] * explainer.passes(words) for name, explainer in case.explainers.items()}
     for name, explainer in case.explainers.items():
         yield name, 0.0 if isinstance(explainer, Attention) else cost[name]
         if shortcut_leakage in protocols:
@@ -89,7 +90,7 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
         yield REWORDED_TEXTS, float(total)
         yield from ((rewording_task(name), 2 * cost[name]) for name in case.explainers)
     if {relative_erasure, content_leakage} & {*protocols} and other_explainers(case):
-        yield ORDERING, sampled * min(MOST_UNITS, _mean_words(case))
+        yield ORDERING, sampled * min(MOST_UNITS, words)
     if relative_erasure in protocols and other_explainers(case):
         own = len(other_explainers(case))
         removed, replaced = (1 + good for good in ORDERS)

@@ -289,13 +289,6 @@ class Report(SavedResult):
         return replace(self, gate=Gate(tuple(required), unmet, tuple(failure.reason for failure in failures)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as values for JSON.
-
-        Returns
-        -------
-        dict
-            Lists, strings and numbers, ready for JSON.
-        """
         return {
             **GENERATOR,
             "schema": SCHEMA,

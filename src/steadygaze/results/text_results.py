@@ -58,13 +58,6 @@ class TextResults(JsonResult, Sequence[Item]):
         """The summary for a terminal: descriptions and values."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The results as values for JSON.
-
-        Returns
-        -------
-        dict
-            The scope, the settings if there are any, the summary and every row.
-        """
         head = {**GENERATOR, "health": self.health.to_list(), "sentence": self.scope}
         return {**head, **self._settings(), "summary": self.summary(), "rows": self._row_values()}
 

@@ -7,10 +7,14 @@ import pytest
 import torch
 
 from properties.protocols.cases import absences
+from steadygaze import load
 from steadygaze.auditing.audit import run_audit
 from steadygaze.auditing.prepare_case import AuditRequest, prepare
+from steadygaze.core.types import Example
+from steadygaze.explainers.random import Random
 from steadygaze.properties.measures.label_readers import (
     ShownTexts,
+    label_unaccounted,
     read_labels,
     shape_features,
     shown_words,
@@ -80,6 +84,23 @@ def test_a_selection_that_agrees_with_the_prediction_leaks_by_value_if_the_model
     gated = scores(case_of(*names, model="gated"))
     assert all(gated[name, "value-leak"] > 0.1 for name in names)
     assert ("exact", "value-leak") not in scores(case_of("exact"))
+
+
+def test_a_small_probability_accounts_for_a_label_only_if_the_model_predicts_it_without_the_words():
+    answer, best, none = (torch.full((2,), value, dtype=torch.float64) for value in (0.501, 0.504, 0.5))
+    assert label_unaccounted(answer, best, none, torch.tensor([1.0, 2 / 3])).tolist() == pytest.approx([0, 0.75])
+    assert label_unaccounted(none, none, none, torch.zeros(2)).tolist() == [0, 0]
+
+
+def test_a_rare_class_counts_as_much_as_a_frequent_one():
+    """One word decides the label of four of eighty texts; random weights often do not show it."""
+    words = [f"word{index}" for index in range(40)]
+    random = np.random.default_rng(0)
+    texts = [" ".join(random.choice(words, 10)) + (" ale" if row % 20 == 0 else "") for row in range(80)]
+    model = load(lambda batch: [[0.01, 0.99] if "ale" in text else [0.99, 0.01] for text in batch], classes=[0, 1])
+    case = prepare(model, [Example(text) for text in texts], {"dense": Random()}, ProbeConfig()).case
+    assert case.probs.argmax(-1).sum() == 4
+    assert scores(case)["dense", "label-unaccounted"] > 0.1
 
 
 def test_the_value_leak_is_reported_as_absent_where_nothing_selects():

@@ -34,7 +34,10 @@ COUNTS_FROM_PADDING = {
     "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
 """Networks whose first token has the position padding id + 1; earlier positions are unused."""
-FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "*.safetensors", "*.safetensors.index.json"]
+FILES = [
+    "config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "adapter_config.json",
+    "*.safetensors", "*.safetensors.index.json",
+]  # fmt: skip
 
 
 class Transformer(Encoder):

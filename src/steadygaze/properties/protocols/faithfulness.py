@@ -83,6 +83,8 @@ GRADIENTS: dict[str, frozenset[Capability]] = {
 OF_ERASURE = measures_of("erasure", faithfulness_measures.MEASURES)
 ERASURE_ROWS = tuple(str(key) for measure in OF_ERASURE.values() for key in measure.keys)
 SIZED = [name for name in ERASURE_ROWS if name.startswith("comprehensiveness/") and name.endswith("%")]
+ERASURE_DRAW = 4
+"""Draw of the answers of a noisy black box that judge the words; those of other draws choose them."""
 UNREAD = Note(NoteCode.READS_SELECTION)
 
 
@@ -139,7 +141,9 @@ def _above_random(case: AuditCase, name: str, scores: dict[str, Tensor], baselin
 def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
     erasure = Erasure(removal=case.config.removal, max_tokens=case.runtime.max_tokens)
-    without_top, top_only = erase_words(case.model, batch, full, random_weights(case, name, rows, batch), erasure)
+    noisy, order = case.noise is not None and case.noise.is_noisy, random_weights(case, name, rows, batch)
+    with case.model.redrawn(ERASURE_DRAW if noisy else 0):  # not by the answers that chose the words
+        without_top, top_only = erase_words(case.model, batch, full, order, erasure)
     scores = {name: measure.score(_outcome(full, without_top, top_only)) for name, measure in OF_ERASURE.items()}
     for name, measure in OF_ERASURE.items():
         for index, size in enumerate(f"{share:.0%}" for share in SHARES):

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 import vl_convert
 
 from studies.figures.leakage import image_fills, leakage_fidelity
+from studies.figures.oracles import oracle_power, oracle_thresholds
 from studies.figures.papers import published_epsilon, published_kitada, published_seat, published_seat_seeds
 from studies.figures.rationales import interlocking, movie_rationales, rationales
 from studies.figures.stability import stability_accuracy, stability_forest
@@ -35,6 +36,11 @@ PLOTS: dict[str, tuple[Callable[[], Chart], str]] = {
     "movie-rationales": (movie_rationales, "F1 with human rationales on movie reviews, with two baselines."),
     "small-data": (small_data, "Macro-F1 with 200 to 1,000 training texts on three corpora."),
     "long-texts": (long_texts, "Accuracy and coverage of three ways to read long reviews."),
+    "oracle-thresholds": (
+        oracle_thresholds,
+        "Share of wrong and undecided answers against each threshold, by verdict.",
+    ),
+    "oracle-power": (oracle_power, "Share of decided answers against the number of texts, by verdict."),
     "published-seat": (published_seat, "Shift of attention under noise relative to vanilla, ours and the paper's."),
     "published-seat-seeds": (published_seat_seeds, "JSD between the attention of random seeds, vanilla and SEAT."),
     "published-kitada": (

@@ -9,14 +9,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from steadygaze.properties import PROPERTIES
 from steadygaze.results.intervals import wilson_interval
 from studies.numbers import Number, Origin
+from studies.oracles.curves import CURVES, shares, turns
 from studies.oracles.explainers import EXPLAINERS, HONEST, LEAKING, PARTLY, RANDOM
 from studies.oracles.models import MODELS, Truth
 from studies.oracles.run import SWEEP, SWEEPS, TEST, TRAINING
 from studies.study import Data
 from studies.tables import RECORDS, markdown, read_records
 
+SIZES = (20, 50, 100, 300)
+"""Numbers of texts in the sweep."""
 ANSWERS = ("yes", "undecided", "no", "not meaningful", "not measured")
 VERDICTS = ("faithfulness", "stability", "seed-consistency", "shortcut-leakage", "plausibility")
 """Those that black boxes get; robustness needs word vectors."""
@@ -112,6 +116,8 @@ def numbers() -> list[Number]:
     sweep = records_of(SWEEP)
     for name in SWEEPS:
         result += _rates(f"{SWEEP}.{name}", count([r for r in sweep if r["sweep"] == name]), ORIGINS[SWEEP])
+        result += _undecided(f"{SWEEP}.{name}", [r for r in sweep if r["sweep"] == name])
+    result += _curves()
     result.append(origin.number("explainers", len(EXPLAINERS)))
     result.append(origin.number("models", len(MODELS)))
     return result
@@ -133,6 +139,38 @@ def _rates(prefix: str, counts: Counts, origin: Origin) -> Iterator[Number]:
     for kind in ("wrong", "undecided"):
         interval = wilson_interval(total[kind], total["all"])
         yield origin.number(f"{prefix}.{kind}", total[kind] / total["all"], interval, total["all"])
+
+
+def _undecided(prefix: str, records: Records) -> Iterator[Number]:
+    """The share of undecided answers by verdict, whatever is true."""
+    counts = count(records)
+    for verdict in VERDICTS:
+        both = counts[verdict, True] + counts[verdict, False]
+        if n := both.total():
+            interval = wilson_interval(both["undecided"], n)
+            yield ORIGINS[SWEEP].number(f"{prefix}.{verdict}.undecided", both["undecided"] / n, interval, n)
+
+
+def curve_part() -> str:
+    """The worlds of the curves: those on which thresholds were chosen, if their values are recorded."""
+    return TRAINING if "numbers" in records_of(TRAINING)[0] else TEST
+
+
+def _curves() -> Iterator[Number]:
+    part = curve_part()
+    yield ORIGINS[part].number("curve.worlds", part)
+    for name, curve in CURVES.items():
+        rule = PROPERTIES[curve.verdict].rule
+        known = [
+            (truth, faithful, where)
+            for explainer, model, faithful, where in turns(curve, records_of(part))
+            if (truth := expected(curve.verdict, explainer, model)) is not None
+        ]
+        for value in curve.values:
+            for kind, (wrong, n) in shares(curve, known, value, bool(rule and rule.depends_on)).items():
+                if n:
+                    interval = wilson_interval(wrong, n)
+                    yield ORIGINS[part].number(f"curve.{name}.{value}.{kind}", wrong / n, interval, n)
 
 
 def data() -> Data:

@@ -12,6 +12,7 @@ from studies.stability.records import SELECTION
 
 ROOT = Path(__file__).parents[2]
 STUDIES: dict[str, dict[str, Any]] = {
+    "audit_cost": {},
     "babi_settings": {},
     "black_boxes": {"data": Path("data")},
     "certified_share": {"data": Path("data")},
@@ -31,6 +32,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "stability": {"glove": Path("glove"), "synonyms": Path("synonyms"), "selection": SELECTION},
     "stability_coverage": {},
     "tune_epsilon": {},
+    "verdict_coverage": {},
     "xor_rationalizer": {},
 }
 """Study -> its required options, besides `out`."""

@@ -56,6 +56,10 @@ ANNOUNCED = 0.05
 """Share of the passes after which the estimate is announced; the first batch is slower than the others."""
 FILLED = 2
 """Passes of a text with replaced words, in those of a text with removed words and the removed words alone."""
+DISTINCT = 2 / 3
+"""Share of the sets of shown words that differ."""
+SEARCHED = 0.35
+"""Passes of the beam search in a text of n words, in WIDTH · n²: its predictions read half of the text."""
 PROBE_PASSES = {"fgm-label": 1 + BACKWARD, "pgd-attention": 3 + 11 * (1 + BACKWARD)}
 """Passes that find the perturbation."""
 
@@ -105,7 +109,7 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
         yield ENUMERATING, sampled * _enumerated(case)
     if content_leakage in protocols:
         shown = (1 + GOOD_ORDERS) * (1 + len(other_explainers(case)))  # the best orders, and no words, or the own
-        yield leakage.ANSWERING, sampled * leakage.DRAWS * shown
+        yield leakage.ANSWERING, sampled * leakage.DRAWS * shown * DISTINCT
     for name in (RANDOM, *other_explainers(case)) if erasure in protocols else ():
         yield erasure_task(name), len(SHARES) * rows.get(name, total)
     kinds = GRADIENTS.values() if gradient_agreement in protocols else ()
@@ -148,7 +152,7 @@ def _searched(case: AuditCase) -> float:
         return 0.0
     words = case.words.double()
     searched = (words > case.most_enumerated) & (words <= beam_search.MOST_WORDS)
-    return float((0.75 * beam_search.WIDTH * words**2).where(searched, 0.0).mean())
+    return float((SEARCHED * beam_search.WIDTH * words**2).where(searched, 0.0).mean())
 
 
 def _enumerated(case: AuditCase) -> float:

@@ -268,7 +268,13 @@ def stored_answers(path: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
+@pytest.mark.parametrize(
+    "stop",
+    [
+        pytest.param(signal.SIGKILL, id="kill"),
+        pytest.param(signal.SIGINT, id="interrupt", marks=pytest.mark.exhaustive),  # processes take seconds to start
+    ],
+)
 def test_an_audit_that_is_stopped_three_times_pays_for_no_answer_twice(stop, answers, tmp_path):
     """The server counts.  A request in flight when the process is killed has no answer; Ctrl-C waits for it."""
     with serving(faults=lambda number: Fault(delay=0.01)) as served:

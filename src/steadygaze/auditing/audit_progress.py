@@ -15,6 +15,8 @@ from steadygaze.auditing.prepare_case import TextDraw
 from steadygaze.explainers.attention import Attention
 from steadygaze.properties import PROPERTIES
 from steadygaze.properties.audit_case import ORDERING, RANDOM, READING, AuditCase, TrainingTask, other_explainers
+from steadygaze.properties.measures.faithfulness_measures import RADII
+from steadygaze.properties.measures.faithfulness_measures import SHARES as FLIP_SHARES
 from steadygaze.properties.probes import beam_search
 from steadygaze.properties.probes.best_orders import GOOD_ORDERS, MOST_UNITS
 from steadygaze.properties.probes.erasure import SHARES
@@ -120,10 +122,10 @@ def _thorough(case: AuditCase, sampled: int, protocols: Collection[Protocol]) ->
     if "embeddings" not in case.model.capabilities:
         return
     if flip_radius.flip_radius in protocols:
-        rounds = len(flip_radius.SHARES) * flip_radius.ROUNDS * (flip_radius.STEPS * ascent + 1)
+        rounds = len(FLIP_SHARES) * flip_radius.ROUNDS * (flip_radius.STEPS * ascent + 1)
         yield from ((flip_radius.radius_task(name), sampled * (1 + rounds)) for name in names)
         if case.data.label is not None:
-            yield flip_radius.SEAT_TASK, sampled * len(flip_radius.RADII) * (flip_radius.SEAT_STEPS * ascent + 1)
+            yield flip_radius.SEAT_TASK, sampled * len(RADII) * (flip_radius.SEAT_STEPS * ascent + 1)
     for name, explainer in case.explainers.items() if faithfulness.max_sensitivity in protocols else ():
         if explainer.requires:
             yield faithfulness.noise_task(name), sampled * faithfulness.DRAWS * explainer.forward_passes

@@ -89,7 +89,7 @@ class MaskFiller:
             scores = self._log_probs(masked[part], [tokens[0] if tokens else 0 for tokens in covered[part]])
             scores = scores + random.gumbel(size=scores.shape)
             for tokens, row in zip(covered[part], scores, strict=True):
-                best = np.argsort(-row)[:CANDIDATES] if tokens else []
+                best: list[int] = np.argsort(-row)[:CANDIDATES].tolist() if tokens else []
                 yield [self._words[index] for index in best if np.isfinite(row[index])]
 
     @torch.no_grad()

@@ -138,9 +138,7 @@ def test_examples_are_turns_of_a_chat_and_lines_of_a_completion(kind):
         assert body["prompt"].endswith("positive\n\nReview: fine {text}\nSentiment:")
 
 
-@pytest.mark.parametrize(
-    "option", [{"dtype": "fp32"}, {"attention": "rollout"}, {"chat": True}, {"calibrate": True}]
-)
+@pytest.mark.parametrize("option", [{"dtype": "fp32"}, {"attention": "rollout"}, {"chat": True}, {"calibrate": True}])
 def test_options_of_models_that_are_loaded_here_are_refused(option):
     with serving() as served, pytest.raises(sg.UserError, match=r"leave (it|them) out|leave out attention="):
         load(served, **option)

@@ -107,13 +107,16 @@ def as_adapter(
     `weights`, `base_model`: for Hugging Face models that are loaded here.
     """
     check_device(device)
+    options = LoadOptions(device, attention, prompt, weights, base_model)
     if is_hosted(model):
+        options.refuse_weights(model)
         from steadygaze.adapters.hosted.hosted_model import hosted_adapter
 
-        return with_class_names(hosted_adapter(model, prompt, queries), classes)
+        adapter = hosted_adapter(model, prompt, queries)
+        _check_attention(adapter, attention)
+        return with_class_names(adapter, classes)
     if import_objects and arguments.names_object(model):
         model = _imported(model)
-    options = LoadOptions(device, attention, prompt, weights, base_model)
     adapter = _unnamed(model, classes, options, queries.votes)
     queries.refuse_unused(adapter.name, is_function=isinstance(getattr(adapter.model, "predict", None), LabelVotes))
     return with_class_names(adapter, classes)

@@ -17,7 +17,14 @@ from steadygaze.core.errors import UserError
 FORM = request_forms(chat=True, votes=False)[0]
 
 
-def ask(served, prompt="Review: good\nSentiment:", budget=None, form=FORM):
+def user(content):
+    return [{"role": "user", "content": content}]
+
+
+USER = user("Review: good\nSentiment:")
+
+
+def ask(served, prompt=USER, budget=None, form=FORM):
     with client(served, budget) as asking:
         return asking.ask(form, prompt)
 
@@ -62,7 +69,7 @@ def test_retry_after_is_waited_for(monkeypatch):
     with serving(faults=lambda number: (Fault(429, {"Retry-After": "0.07"}), Fault(500), None)[number]) as served:
         asking = client(served)
         monkeypatch.setattr(asking.stop, "wait", lambda seconds: waits.append(seconds))
-        asking.ask(FORM, "Review: good\nSentiment:")
+        asking.ask(FORM, USER)
         asking.close()
     assert waits[0] == 0.07
     assert 0.001 <= waits[1] <= 0.003  # 2 · FIRST_DELAY · u
@@ -76,7 +83,7 @@ def test_delays_double_up_to_a_limit(monkeypatch):
         asking = client(served)
         monkeypatch.setattr(asking.stop, "wait", lambda seconds: waits.append(seconds))
         with pytest.raises(UserError, match=r"did not answer after 8 attempts: 127.* answers 500 \(try again\)"):
-            asking.ask(FORM, "Review: good\nSentiment:")
+            asking.ask(FORM, USER)
         asking.close()
         assert served.total == ATTEMPTS
     assert waits == [1, 2, 4, 8, 16, 30, 30]
@@ -133,7 +140,7 @@ def test_a_budget_is_never_exceeded_by_threads_and_retries(limit):
     budget = Budget(limit)
     with serving(faults=lambda number: Fault(500) if number % 3 == 0 else None) as served:
         with client(served, budget) as asking, ThreadPoolExecutor(16) as pool:
-            futures = [pool.submit(asking.ask, FORM, f"Review: {i}\nSentiment:") for i in range(60)]
+            futures = [pool.submit(asking.ask, FORM, user(f"Review: {i}\nSentiment:")) for i in range(60)]
             errors = [future.exception() for future in futures]
         assert served.total == budget.sent == limit
     assert any(isinstance(error, BudgetUsedUp) for error in errors)
@@ -159,7 +166,7 @@ def test_the_estimate_is_announced_once_and_refused_over_the_budget():
 
 
 def test_a_body_has_the_prompt_and_the_model():
-    assert FORM.body(Server("m", "http://h/v1"), "why?") == {
+    assert FORM.body(Server("m", "http://h/v1"), user("why?")) == {
         "model": "m",
         "messages": [{"role": "user", "content": "why?"}],
         "max_tokens": 1,

@@ -121,6 +121,29 @@ def test_the_first_form_that_a_server_accepts_is_used(options, form):
         assert served.total == known
 
 
+@pytest.mark.parametrize("kind", ["openai", "completions"])
+def test_examples_are_turns_of_a_chat_and_lines_of_a_completion(kind):
+    """A text that contains the field of the template stays as it is."""
+    prompt = {"instruction": "Rate it.", "examples": [("so fine", "pos")]}
+    with serving() as served:
+        load(served, kind, **prompt).predict(["fine {text}"])
+        body = served.bodies[-1]
+    if kind == "openai":
+        assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
+        contents = [message["content"] for message in body["messages"]]
+        assert contents[0] == "Rate it."
+        assert contents[2:] == ["positive", "Review: fine {text}\nSentiment:"]
+    else:
+        assert body["prompt"].startswith("Rate it.\n\n")
+        assert body["prompt"].endswith("positive\n\nReview: fine {text}\nSentiment:")
+
+
+@pytest.mark.parametrize("option", [{"dtype": "fp32"}, {"attention": "rollout"}, {"chat": True}, {"calibrate": True}])
+def test_options_of_models_that_are_loaded_here_are_refused(option):
+    with serving() as served, pytest.raises(sg.UserError, match=r"leave (it|them) out|leave out attention="):
+        load(served, **option)
+
+
 def test_votes_are_the_shares_of_drawn_labels():
     """The server draws evenly: of 40 votes at a probability p, within one of 40 p."""
     with serving() as served:
@@ -243,7 +266,13 @@ def stored_answers(path: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
+@pytest.mark.parametrize(
+    "stop",
+    [
+        pytest.param(signal.SIGKILL, id="kill"),
+        pytest.param(signal.SIGINT, id="interrupt", marks=pytest.mark.exhaustive),  # processes take seconds to start
+    ],
+)
 def test_an_audit_that_is_stopped_three_times_pays_for_no_answer_twice(stop, answers, tmp_path):
     """The server counts.  A request in flight when the process is killed has no answer; Ctrl-C waits for it."""
     with serving(faults=lambda number: Fault(delay=0.01)) as served:

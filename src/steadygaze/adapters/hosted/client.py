@@ -22,6 +22,7 @@ from weakref import finalize
 from steadygaze.adapters.hosted.budget import Budget
 from steadygaze.adapters.hosted.request_form import Answer, RequestForm
 from steadygaze.adapters.hosted.server import Server
+from steadygaze.adapters.prompt import Messages
 from steadygaze.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Client:
         self._http, self._slots = _http_client(), BoundedSemaphore(self.concurrency)
         self.close = finalize(self, self._http.close)
 
-    def ask(self, form: RequestForm, prompt: str) -> Answer:
+    def ask(self, form: RequestForm, prompt: str | Messages) -> Answer:
         """The answer to one prompt."""
         body = form.body(self.server, prompt)
         for attempt in range(1, ATTEMPTS + 1):

@@ -3,6 +3,9 @@
 Draw d of a model with k votes has the samples d·k … d·k + k − 1 of each text: another draw asks again, and every sample
 is stored.  Requests run in threads, as many at a time as `concurrency` allows.  After an error or Ctrl-C, requests that
 have been sent are waited for and stored, and no other is sent.
+
+A chat model gets the instruction as the message of the system, each example as a message and its answer, and the text
+in the last message.
 """
 
 import hashlib
@@ -26,7 +29,7 @@ from steadygaze.adapters.hosted.request_form import Answer, RequestForm, request
 from steadygaze.adapters.hosted.server import Server, read_server
 from steadygaze.adapters.label_votes import QueryOptions
 from steadygaze.adapters.model_adapter import TRIAL, ModelAdapter
-from steadygaze.adapters.prompt import Prompt
+from steadygaze.adapters.prompt import FIELD, Messages, Prompt
 from steadygaze.core.errors import UserError
 from steadygaze.results.intervals import wilson_interval
 
@@ -80,8 +83,11 @@ class HostedModel:
 
     def plan(self, passes: float, texts: int, characters: float) -> None:
         """Announce the requests of a run, and refuse a run over the budget.  `characters`: of a text, on average."""
-        prompt = len(self.prompt.before) + len(self.prompt.after)
-        self.budget.plan(passes * self.votes, texts, prompt + characters)
+        self.budget.plan(passes * self.votes, texts, self._template_length + characters)
+
+    @property
+    def _template_length(self) -> int:
+        return len(self.prompt.before) + len(self.prompt.after)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -115,13 +121,16 @@ class HostedModel:
             has_scores = False
         raise errors[0]
 
-    def _prompt_of(self, text: str) -> str:
-        return f"{self.prompt.before}{text}{self.prompt.after}"
+    def _prompt_of(self, text: str) -> str | Messages:
+        if not self.server.chat:
+            return f"{self.prompt.before}{text}{self.prompt.after}"
+        *others, last = self.prompt.messages
+        return [*others, {**last, "content": last["content"].replace(FIELD, text)}]
 
-    def _key(self, form: RequestForm, prompt: str, sample: int) -> bytes:
+    def _key(self, form: RequestForm, prompt: str | Messages, sample: int) -> bytes:
         return _digest(self.server.address, form.body(self.server, prompt), sample)
 
-    def _ask(self, form: RequestForm, prompt: str, sample: int) -> Answer:
+    def _ask(self, form: RequestForm, prompt: str | Messages, sample: int) -> Answer:
         """Ask the server, and store the answer before it is used."""
         answer = self.client.ask(form, prompt)
         self.answers.put(self._key(form, prompt, sample), answer.to_json())
@@ -134,8 +143,8 @@ class HostedModel:
         answers = {key: self._stored(value) for key, value in self.answers.get(keys).items()}
         missing = {key: item for key, item in zip(keys, samples, strict=True) if key not in answers}
         if missing:
-            prompts = [self._prompt_of(text) for text, _ in missing.values()]
-            self.budget.check(len(prompts), sum(map(len, prompts)) / len(prompts))
+            characters = sum(len(text) for text, _ in missing.values()) / len(missing)
+            self.budget.check(len(missing), self._template_length + characters)
             answers |= self._ask_all(form, missing)
         return [answers[key] for key in keys]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steadygaze.adapters.hosted.server import Server
+from steadygaze.adapters.prompt import Messages
 
 VOTE_TOKENS = 16
 """Tokens of a drawn text: label words are short."""
@@ -43,9 +44,9 @@ class RequestForm:
     fields: Mapping[str, Any]
     is_vote: bool
 
-    def body(self, server: Server, prompt: str) -> dict[str, Any]:
-        text = {"messages": [{"role": "user", "content": prompt}]} if server.chat else {"prompt": prompt}
-        return {"model": server.model, **text, **self.fields}
+    def body(self, server: Server, prompt: str | Messages) -> dict[str, Any]:
+        """The request; a prompt of a chat model is a list of messages."""
+        return {"model": server.model, "messages" if server.chat else "prompt": prompt, **self.fields}
 
     def read(self, reply: Any, chat: bool) -> Answer:
         """The answer in a reply; ValueError if the reply has another form."""

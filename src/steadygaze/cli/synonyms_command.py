@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 synonyms = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Build, show and check synonym tables.")
 app.add_typer(synonyms, name="synonyms")
 
-SOURCE = f"{SYNONYM_TABLE} wordnet: the installed database."
+SOURCE = f"{SYNONYM_TABLE} wordnet: the installed database. everyday, chat: lists of English words."
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=f"Synonym groups (.json). {SOURCE}")]
 VERIFY = "Keep pairs with the same meaning in the training texts, by a local encoder: a folder, or minilm."
 KEEP = "Keep pairs with different class frequencies (nominal false discovery rate: 5 %)."
@@ -39,7 +39,7 @@ KEEP = "Keep pairs with different class frequencies (nominal false discovery rat
     **command_help(
         "synonyms build wordnet --out synonyms.jsonl",
         "synonyms build wordnet counter_fitted.parquet --data reviews.csv --typos --out groups.json",
-        "synonyms build wordnet --data sst2 --verify minilm --out verified.jsonl",
+        "synonyms build everyday --data sst2 --verify minilm --out verified.jsonl",
     )
 )
 @common_options("device", "batch_size", "seed", "verbose")
@@ -79,7 +79,7 @@ def build(
     if verify is None:
         table = read_tables(sources or [], () if frequencies is None else frequencies.counts.keys())
     else:
-        verified = verify_sources(out_file, sources or [], corpus, verify)
+        verified = verify_sources(out_file, sources or [], corpus, verify, stderr_console(common))
         table = verified.table
     grouping = _grouping(table.rows, frequencies, rule, inflection, typos, keep_suspicious)
     rows = table.rows if keep_suspicious else without_pairs(table.rows, grouping.suspicious)
@@ -88,7 +88,7 @@ def build(
     write_output(out_file, content, replace=replace)
     result = {"written": str(out_file), **_counts(rows, grouping), "left_out": table.left_out}
     if frequencies is not None and sources:
-        result["coverage"] = _coverage(substitutable_pairs(rows), frequencies)
+        result["coverage"] = _coverage(rows if verified else substitutable_pairs(rows), frequencies)
     if verified is not None:
         result["verified"] = verified.summary(rows)
     if common.json:

@@ -4,8 +4,8 @@ steadygaze, Hugging Face   synonyms in the model's vocabulary
 a black box                new pieces with the case of the word: "good " -> "fine ", "GOOD!" -> "FINE!"
 
 Without a table no word has a synonym: neighbors in a vector space are not synonyms ("good" is close to "bad").
-data/substitutable_pairs.py excludes some pairs of an unverified table.  A capitalized word of a black box may be a name and is not
-substituted; a vocabulary in lower case does not show names.
+data/substitutable_pairs.py excludes some pairs of an unverified table.  A capitalized word of a black box may be a name
+and is not substituted; a vocabulary in lower case does not show names.
 
 In a model with synonym groups, the synonyms of a group are those of its representative, then of its other words.  A
 synonym of the same group substitutes a word by itself.

@@ -48,9 +48,9 @@ class VerifiedBuild:
 
     def lines(self, rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
         summary = self.summary(rows)
+        others = f"{summary['others']:,} of {summary['candidates']:,} others"
         yield (
-            f"verified: {summary['listed']:,} pairs of the lists, and {summary['others']:,} of {summary['candidates']:,} "
-            f"others, mean cosine {summary['threshold']:g} or more"
+            f"verified: {summary['listed']:,} pairs of the lists; {others}, mean cosine {summary['threshold']:g} or more"
         )
         counts = summary["texts"]
         shares = [f"{percent(number / max(1, sum(counts.values())), 0)} {words}" for words, number in counts.items()]

@@ -7,8 +7,8 @@ source passes a lexical and a contextual filter:
     classes      substitutable_pairs.py
     contextual   the state of the word changes little in the texts (context_filter.py)
 
-Of every pair, also of LISTS, the substitute occurs in at least LEAST_TEXTS texts.  A source that is not WordNet, in any
-language, has no lexical filter.
+The substitute occurs in the texts, that of another source in at least LEAST_TEXTS.  A source that is not WordNet has no
+lexical filter, in any language.
 
 The first line of the file is {"verified": {…}}, with the encoder, the thresholds, the texts and a digest of the other
 lines.  Other tables are unverified, also a merged one.  An edited file is refused: its first line is no longer true.
@@ -33,7 +33,7 @@ from steadygaze.data.word_tokenizer import SPECIALS, tokenizer_of_words
 SHARE = 0.3
 """Least share of the shared reading among the readings of each word."""
 LEAST_TEXTS = 3
-"""Least number of texts with the substitute."""
+"""Least number of texts with a substitute that is not of LISTS."""
 THRESHOLD = 0.85
 """Least mean cosine of the states of a word and of its substitute; docs/results/verified-substitutions.md."""
 KEY = "verified"
@@ -91,7 +91,7 @@ def verified_rows(
 def listed_rows(sources: Sequence[str | Path], frequency: Mapping[str, int]) -> dict[str, list[str]]:
     """The pairs of those sources that are LISTS."""
     paths = [path for path in map(source_path, sources) if path in LISTS.values()]
-    tables = [_frequent(read_synonyms(path, folded=True), frequency) for path in paths]
+    tables = [_frequent(read_synonyms(path, folded=True), frequency, texts=1) for path in paths]
     return {word: row for word, row in clean_table(*tables).rows.items() if row}
 
 
@@ -103,7 +103,7 @@ def candidate_rows(sources: Sequence[str | Path], frequency: Mapping[str, int]) 
         if path.is_dir():
             tables.append(likely_synonyms(shared_readings(path, words), frequency, share=SHARE, texts=LEAST_TEXTS))
         elif path not in LISTS.values():
-            tables.append(_frequent(read_synonyms(path, folded=True), frequency))
+            tables.append(_frequent(read_synonyms(path, folded=True), frequency, texts=LEAST_TEXTS))
     return substitutable_pairs(clean_table(*tables).rows)
 
 
@@ -111,9 +111,9 @@ def _pairs(rows: Mapping[str, Sequence[str]]) -> int:
     return sum(map(len, rows.values()))
 
 
-def _frequent(table: Mapping[str, Sequence[str]], frequency: Mapping[str, int]) -> dict[str, list[str]]:
+def _frequent(table: Mapping[str, Sequence[str]], frequency: Mapping[str, int], texts: int) -> dict[str, list[str]]:
     return {
-        word: [synonym for synonym in row if frequency.get(synonym, 0) >= LEAST_TEXTS]
+        word: [synonym for synonym in row if frequency.get(synonym, 0) >= texts]
         for word, row in table.items()
         if word in frequency
     }

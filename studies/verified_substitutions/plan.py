@@ -12,7 +12,7 @@ CORPORA = {
     "ag_news": "AG News",
 }
 """The lists of words were written with draws from the training texts of these corpora."""
-NEW_CORPORA = {"yelp_polarity": "Yelp", "imdb": "IMDb"}
+NEW_CORPORA = {"yelp_polarity": "Yelp", "tweet_hate": "TweetEval hate"}
 """Corpora that nothing was chosen on."""
 SOURCES = {"today": 25, "filter": 25, "added": 25, "verified": 75, "both": 0}
 """Table -> rated substitutions of each corpus.

@@ -7,8 +7,8 @@ tweets: everyday chat):
     steadygaze synonyms build wordnet --data CORPUS --verify minilm --out tables/CORPUS.filter.jsonl
     steadygaze synonyms build everyday --data CORPUS --verify minilm --out tables/CORPUS.verified.jsonl
 
-Yelp and IMDb need the last one only.  The folder `out` gets pairs.jsonl, batches/*.txt without the sources to rate from,
-and coverage.jsonl.
+Yelp and TweetEval hate need the last one only.  The folder `out` gets pairs.jsonl, batches/*.txt without the sources to
+rate from, and coverage.jsonl.
 """
 
 import json
@@ -40,11 +40,16 @@ def run(options: Options) -> None:
     texts = {corpus: _texts(corpus) for corpus in (*CORPORA, *NEW_CORPORA)}
     seen = [text for corpus in CORPORA for text in texts[corpus]["train"]]
     for corpus, parts in texts.items():
-        for source, rows in _tables(options.tables, corpus, parts["train"]).items():
+        tables = _tables(options.tables, corpus, parts["train"])
+        for source, rows in tables.items():
             number = SOURCES[source] if corpus in CORPORA else NEW
             drawn = draw(rows, without_seen(parts["test"], seen), number, options.seed)
             pairs += ({"corpus": corpus, "source": source, **asdict(item)} for item in drawn)
             coverage += _coverage({"corpus": corpus, "source": source}, rows, parts["test"])
+        if "both" in tables:
+            drawn = draw(tables["both"], parts["test"], len(parts["test"]), options.seed)
+            share = sum(item.word in tables["verified"] for item in drawn) / len(drawn)
+            coverage.append({"corpus": corpus, "source": "both", "listed": share, "draws": len(drawn)})
     random.Random(options.seed).shuffle(pairs)
     (options.out / "batches").mkdir(parents=True, exist_ok=True)
     _write(options.out / "coverage.jsonl", coverage)
@@ -76,7 +81,9 @@ def _tables(folder: Path, corpus: str, training: Sequence[str]) -> dict[str, Row
         tables["both"] = {**tables["added"], **tables["verified"]}
     vocabulary = document_frequency(training)
     return {
-        name: {word: [other for other in row if other in vocabulary] for word, row in rows.items() if word in vocabulary}
+        name: {
+            word: [other for other in row if other in vocabulary] for word, row in rows.items() if word in vocabulary
+        }
         for name, rows in tables.items()
     }
 

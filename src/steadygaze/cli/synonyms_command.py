@@ -1,5 +1,6 @@
 """The commands `synonyms build`, `synonyms show` and `synonyms check`."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -82,6 +83,8 @@ def build(
         verified = verify_sources(out_file, sources or [], corpus, verify, stderr_console(common))
         table = verified.table
     grouping = _grouping(table.rows, frequencies, rule, inflection, typos, keep_suspicious)
+    if verified is not None:
+        grouping = dataclasses.replace(grouping, suspicious=verified.suspicious(grouping.suspicious))
     rows = table.rows if keep_suspicious else without_pairs(table.rows, grouping.suspicious)
     text_of = table_text if verified is None else verified.text
     content = grouping.groups.to_json() if out_file.suffix == ".json" else text_of(rows)

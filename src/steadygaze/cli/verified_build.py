@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from steadygaze.cli.progress_bars import progress_bar
 from steadygaze.core.errors import UserError
 from steadygaze.core.rounding import percent
+from steadygaze.data.class_frequencies import SuspiciousPair
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.synonym_tables import SynonymTable
 from steadygaze.data.verified_tables import (
@@ -33,14 +34,20 @@ class VerifiedBuild:
     verified: VerifiedRows
     texts: Sequence[str]
 
+    def suspicious(self, pairs: Sequence[SuspiciousPair]) -> list[SuspiciousPair]:
+        """The pairs that are not of the lists, which were chosen by their meaning."""
+        listed = self.verified.listed
+        names = {pair for word, row in listed.items() for synonym in row for pair in ((word, synonym), (synonym, word))}
+        return [pair for pair in pairs if (pair.word, pair.synonym) not in names]
+
     def text(self, rows: Mapping[str, Sequence[str]]) -> str:
         """The content of the file."""
         return verified_text(rows, self.verification)
 
     def summary(self, rows: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         return {
-            "listed": self.verified.listed,
-            "others": self.verified.others,
+            "listed": sum(map(len, self.verified.listed.values())),
+            "others": sum(map(len, self.verified.others.values())),
             "candidates": self.verified.candidates,
             "threshold": self.verification.threshold,
             "texts": texts_with_substitutes(rows, self.texts),
@@ -49,9 +56,7 @@ class VerifiedBuild:
     def lines(self, rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
         summary = self.summary(rows)
         others = f"{summary['others']:,} of {summary['candidates']:,} others"
-        yield (
-            f"verified: {summary['listed']:,} pairs of the lists; {others}, mean cosine {summary['threshold']:g} or more"
-        )
+        yield f"verified: {summary['listed']:,} pairs of lists; {others}, mean cosine {summary['threshold']:g} or more"
         counts = summary["texts"]
         shares = [f"{percent(number / max(1, sum(counts.values())), 0)} {words}" for words, number in counts.items()]
         yield f"words with a verified substitute: {', '.join(shares)} or more (of {len(self.texts):,} texts)"
@@ -78,10 +83,11 @@ def verify_sources(
     with progress_bar(console) as on_progress:
         states = WordStates(folder, on_progress=on_progress)
         verified = verified_rows(sources, texts, document_frequency(texts), states.similarity)
-    if not verified.rows:
+    rows = verified.listed | verified.others
+    if not rows:
         raise UserError(
             f"none of {verified.candidates:,} pairs was verified: pass more texts, another source or another encoder"
         )
     names = tuple(Path(source).name for source in sources)
     verification = Verification(states.digest, THRESHOLD, corpus.fingerprint, names)
-    return VerifiedBuild(SynonymTable(verified.rows), verification, verified, texts)
+    return VerifiedBuild(SynonymTable(rows), verification, verified, texts)

@@ -32,7 +32,7 @@ LISTS = {name: Path(__file__).with_name(f"{name}.csv") for name in ("everyday", 
 """Sources that steadygaze has: pairs written by hand that keep the meaning of a word nearly everywhere.
 
 everyday   frequent English words in their usual inflections, spelling variants and abbreviations
-chat       spellings of chats and tweets (you, u)
+chat       spellings of chats and tweets (people, ppl)
 """
 SEVERAL_WORDS, OTHER_CHARACTERS, SAME_WORD = "several words", "not only letters", "synonym of itself"
 

@@ -57,13 +57,12 @@ class Verification:
 class VerifiedRows:
     """Verified pairs."""
 
-    rows: dict[str, list[str]]
-    listed: int
+    listed: dict[str, list[str]]
     """Pairs of LISTS."""
-    others: int
+    others: dict[str, list[str]]
     """Pairs of other sources that passed all filters."""
     candidates: int
-    """Pairs of other sources that passed all filters but the contextual one."""
+    """Number of pairs of other sources that passed all filters but the contextual one."""
 
 
 def verified_rows(
@@ -85,7 +84,7 @@ def verified_rows(
         for word, row in candidates.items()
     }
     others = {word: row for word, row in kept.items() if row}
-    return VerifiedRows(listed | others, _pairs(listed), _pairs(others), _pairs(candidates))
+    return VerifiedRows(listed, others, sum(map(len, candidates.values())))
 
 
 def listed_rows(sources: Sequence[str | Path], frequency: Mapping[str, int]) -> dict[str, list[str]]:
@@ -105,10 +104,6 @@ def candidate_rows(sources: Sequence[str | Path], frequency: Mapping[str, int]) 
         elif path not in LISTS.values():
             tables.append(_frequent(read_synonyms(path, folded=True), frequency, texts=LEAST_TEXTS))
     return substitutable_pairs(clean_table(*tables).rows)
-
-
-def _pairs(rows: Mapping[str, Sequence[str]]) -> int:
-    return sum(map(len, rows.values()))
 
 
 def _frequent(table: Mapping[str, Sequence[str]], frequency: Mapping[str, int], texts: int) -> dict[str, list[str]]:

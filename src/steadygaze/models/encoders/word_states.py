@@ -26,6 +26,7 @@ LONGEST = 128
 """Subword tokens of a context; a word beyond them has similarity 0."""
 CHUNK = 1 << 11
 """Contexts whose states are in memory at once, and between two reports of progress."""
+ACTIVITY = "comparing words in their contexts"
 Place = tuple[str, int, int]
 """A text, and the span of a word in it."""
 
@@ -36,7 +37,7 @@ class WordStates:
     def __init__(self, folder: Path, device: str | torch.device = "cpu", on_progress: OnProgress | None = None) -> None:
         self._encoder = from_folder(folder).to(device).eval()
         self._device = device
-        self._on_progress = on_progress
+        self._on_progress = on_progress or (lambda *_: None)
         longest = min(LONGEST, limit(self._encoder.config))
         tokenizer = load_subword_tokenizer(folder, max_length=longest)
         self._tokenizer = load_subword_tokenizer(folder, max_length=text_limit(longest, sum(tokenizer.special_counts)))
@@ -48,9 +49,9 @@ class WordStates:
         """The cosine of the states of each word and of its substitute; 0 for a word that was cut off."""
         parts = [np.zeros(0)]
         for start in range(0, len(contexts), CHUNK):
-            if self._on_progress is not None:
-                self._on_progress("comparing words in their contexts", start, len(contexts))
+            self._on_progress(ACTIVITY, start, len(contexts))
             parts.append(self._chunk(contexts[start : start + CHUNK]))
+        self._on_progress(ACTIVITY, len(contexts), len(contexts))
         return np.concatenate(parts)
 
     def _chunk(self, contexts: Sequence[Context]) -> NDArray[np.float64]:

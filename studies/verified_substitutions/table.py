@@ -19,9 +19,10 @@ from studies.verified_substitutions.plan import CORPORA, NEW_CORPORA, SOURCES
 
 FILE = RECORDS / "verified_substitutions.jsonl"
 RUN = "python -m studies run verified_substitutions --tables TABLES --out OUT"
-COMMIT = "COMMIT"
+COMMIT = "342dd24d"
 DRAWN = Origin(COMMIT, RUN)
 RATED = [source for source, number in SOURCES.items() if number]
+THRESHOLD = 0.85
 FINAL = "fifth"
 """The last draw from training texts by the rule of the test texts."""
 Records = list[dict[str, Any]]
@@ -118,6 +119,10 @@ def _choice(choice: Records) -> list[Number]:
     scores = ("sentence_cosine", "window_cosine", "state_cosine")
     result = [DRAWN.number(f"area.{score}", area(loose, score), n=len(loose)) for score in scores]
     result.append(DRAWN.number("choice.pairs", len(choice)))
+    second = [r for r in choice if r["draw"] == "second" and r["share"] >= 0.3]
+    for threshold in (0.6, 0.7, 0.75, 0.8, 0.82, THRESHOLD, 0.88):
+        outcomes = [keeps_meaning(r) for r in second if r["cosine"] >= threshold]
+        result.append(_share(f"choice.precision.{threshold}", outcomes))
     for draw in ("third", "fourth", FINAL, "sixth"):
         result.append(_share(f"choice.{draw}", [keeps_meaning(r) for r in choice if r["draw"] == draw]))
     return result

@@ -76,12 +76,10 @@ def build(
     _check_build(out_file, sources, data, inflection or typos)
     corpus = None if data is None else _corpus(data, text, label, drop_empty, common)
     frequencies = None if corpus is None else _frequencies(corpus)
-    verified = None
-    if verify is None:
-        table = read_tables(sources or [], () if frequencies is None else frequencies.counts.keys())
-    else:
-        verified = verify_sources(out_file, sources or [], corpus, verify, stderr_console(common))
-        table = verified.table
+    console = stderr_console(common)
+    verified = None if verify is None else verify_sources(out_file, sources or [], corpus, verify, console)
+    words = () if frequencies is None else frequencies.counts.keys()
+    table = read_tables(sources or [], words) if verified is None else verified.table
     grouping = _grouping(table.rows, frequencies, rule, inflection, typos, keep_suspicious)
     if verified is not None:
         grouping = dataclasses.replace(grouping, suspicious=verified.suspicious(grouping.suspicious))

@@ -10,9 +10,11 @@ import builtins
 import hashlib
 import io
 import json
+import multiprocessing
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +28,20 @@ State = dict[str, bytes | None]
 """Path in the folder -> content; None for a folder."""
 CALLS = ("mkdir", "rename", "replace", "unlink", "remove", "rmdir", "fsync")
 RANDOM = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)")
+
+
+def forked(work: Callable[..., object], *inputs: object) -> multiprocessing.process.BaseProcess:
+    """A process that works, to be killed: a copy of this one, which has imported torch already."""
+    process = multiprocessing.get_context("fork").Process(target=_silent, args=(work, *inputs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # this process has threads
+        process.start()
+    return process
+
+
+def _silent(work: Callable[..., object], *inputs: object) -> None:
+    warnings.simplefilter("ignore")
+    work(*inputs)
 
 
 @dataclass

@@ -20,12 +20,12 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 SMALLER = {
     "train": ["--set", "hidden=8", "--epochs", "1"],
-    "compare": ["--epochs", "1", "--limit", "5", "--seeds", "1"],
-    "tune": ["--trials", "2", "--epochs", "1"],
+    "compare": ["--epochs", "1", "--limit", "5", "--seeds", "1", "--workers", "1"],
+    "tune": ["--trials", "2", "--epochs", "1", "--workers", "1"],
     "audit": ["--sample", "5"],
     "fit-explainer": ["--set", "epochs=1"],
 }
-"""Options that each command gets beside those that are printed."""
+"""Options that each command gets beside those that are printed; tests/study has several workers."""
 
 
 def blocks(page: str, *languages: str) -> list[str]:

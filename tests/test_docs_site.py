@@ -87,6 +87,14 @@ def test_every_measure_has_a_card() -> None:
     assert "q = 1 − Π (1 − d_t)" in text
 
 
+def test_every_page_of_measures_has_their_definitions() -> None:
+    pages = {path: text for path, text in metric_pages.pages(ROOT).items() if "## Definitions" in text}
+    formulas = {path: text.partition("## Definitions")[2].count("```text") for path, text in pages.items()}
+    assert len(formulas) > 3
+    assert {path: count for path, count in formulas.items() if not count} == {}
+    assert "encode-meter       mean of   ln q(c | shown)" in pages["metrics/shortcut-leakage.md"]
+
+
 def test_every_public_name_has_a_page() -> None:
     pages = api_pages.pages(ROOT)
     assert {f"api/{name}.md" for name in steadygaze.__all__ if name != "__version__"} <= set(pages)

@@ -95,19 +95,20 @@ def test_every_method_field_and_property_of_a_public_class_is_described(name):
         check_fields(reference)
 
 
-def check_fields(owner: type) -> None:
+def check_fields(reference: type) -> None:
     """Every field of a dataclass has a docstring below it, or is a parameter in that of its class."""
-    body = ast.parse(inspect.getsource(owner)).body[0].body
-    described = {
-        node.target.id
-        for node, following in itertools.pairwise(body)
-        if isinstance(node, ast.AnnAssign)
-        and isinstance(following, ast.Expr)
-        and isinstance(following.value, ast.Constant)
-    }
-    text = inspect.getdoc(owner) or ""
-    described |= {field.name for field in dataclasses.fields(owner) if f"\n{field.name} : " in text}
-    assert {field.name for field in dataclasses.fields(owner) if not field.name.startswith("_")} <= described
+    described: set[str] = set()
+    for owner in filter(dataclasses.is_dataclass, reference.__mro__):
+        described |= {
+            node.target.id
+            for node, following in itertools.pairwise(ast.parse(inspect.getsource(owner)).body[0].body)
+            if isinstance(node, ast.AnnAssign)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+        }
+    text = inspect.getdoc(reference) or ""
+    described |= {field.name for field in dataclasses.fields(reference) if f"\n{field.name} : " in text}
+    assert {field.name for field in dataclasses.fields(reference) if not field.name.startswith("_")} <= described
 
 
 def check_parameters(function: Any) -> None:

@@ -59,15 +59,16 @@ def _index() -> str:
 
 
 def _page(item: Property) -> str:
-    definitions = [paragraphs(str(module.__doc__)) for module in _modules() if item.measures == module.MEASURES]
+    modules = [module for module in _modules() if any(measure in item.measures for measure in module.MEASURES)]
+    definitions = [paragraphs(str(module.__doc__)) for module in modules]
     return "\n".join(
         [
             f"# {item.title}\n",
             "The card of each measure gives its function, bounds, direction and source.\n",
             *map(_card, item.measures),
             "## Definitions\n",
-            "The docstring of the module, with the equations:\n",
-            *definitions,
+            "The docstring of each module, with the equations:\n",
+            "\n\n".join(definitions),
         ]
     )
 

@@ -66,6 +66,17 @@ OTHERS: dict[str, dict[str, Any]] = {
     "mistral": LAYERS | {"num_key_value_heads": 1},
     "qwen2": LAYERS | {"num_key_value_heads": 1},
     "gemma": LAYERS | {"num_key_value_heads": 1, "head_dim": 4},
+    "gemma2": LAYERS | {"num_key_value_heads": 1, "head_dim": 4, "sliding_window": 4, "query_pre_attn_scalar": 4},
+    "gemma3_text": LAYERS | {"num_key_value_heads": 1, "head_dim": 4, "sliding_window": 4, "query_pre_attn_scalar": 4},
+    "qwen3": LAYERS | {"num_key_value_heads": 1, "head_dim": 4},
+    "mixtral": LAYERS
+    | {"num_key_value_heads": 1, "num_local_experts": 2, "num_experts_per_tok": 1, "intermediate_size": 16},
+    "phi": LAYERS,
+    "phi3": LAYERS | {"num_key_value_heads": 1},
+    "gpt_neox": LAYERS | {"rotary_pct": 0.5},
+    "falcon": LAYERS | {"num_kv_heads": 2, "new_decoder_architecture": True, "bias": False, "alibi": False},
+    "bloom": {"hidden_size": 8, "n_layer": 3, "n_head": 2},
+    "longformer": LAYERS | {"attention_window": [4, 4, 4], "sep_token_id": 3},
 }
 """Further architectures, with the tokenizer of BERT; [SEP] is their end of a text."""
 

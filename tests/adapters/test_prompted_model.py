@@ -11,7 +11,8 @@ import steadygaze as sg
 from adapters.folders import TEXTS, language_model, network, tokenizer
 from commands import run
 from contract.tiny import littered, widened
-from steadygaze.adapters.prompt import PromptTokenizer, parse_label_words, read_prompt
+from steadygaze.adapters.prompt import parse_label_words, read_prompt
+from steadygaze.adapters.prompt_tokenizer import PromptTokenizer
 from steadygaze.adapters.prompted_model import _continuations
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
@@ -97,8 +98,8 @@ def test_weights_are_the_attention_of_the_last_token_of_the_prompt():
 
 def test_truncation_cuts_the_text_and_never_the_prompt():
     pieces = tokenizer("llama").backend_tokenizer
-    prompt = read_prompt("the {text} was", {"a": " good film", "b": " bad"})
-    tokens = PromptTokenizer(pieces, prompt, token_limit=8, pad_id=0)
+    prompt = read_prompt("the {text} was", {"a": " good film", "b": " bad"}).rendered(None)
+    tokens = PromptTokenizer(pieces, prompt, [" good film", " bad"], token_limit=8, pad_id=0)
     placed = tokens.place(["good good good good good good", "bad"])
     rows = np.split(placed.ragged.ids, placed.ragged.starts[1:-1])
     assert [pieces.id_to_token(i) for i in rows[0]] == ["[CLS]", "the", *["good"] * 4, "was"]  # one for the label word
@@ -111,9 +112,8 @@ def test_truncation_cuts_the_text_and_never_the_prompt():
 
 def test_special_tokens_of_the_template_are_special_and_those_of_a_text_are_not():
     pieces = tokenizer("llama").backend_tokenizer
-    tokens = PromptTokenizer(
-        pieces, read_prompt("the[SEP]a {text} was[SEP]", {"a": " good", "b": " bad"}), token_limit=20, pad_id=0
-    )
+    prompt = read_prompt("the[SEP]a {text} was[SEP]", {"a": " good", "b": " bad"}).rendered(None)
+    tokens = PromptTokenizer(pieces, prompt, [" good", " bad"], token_limit=20, pad_id=0)
     placed = tokens.place(["film [SEP]"])
     names = [pieces.id_to_token(i) for i in placed.ragged.ids]
     assert names[:5] == ["[CLS]", "the", "[SEP]", "a", "film"]

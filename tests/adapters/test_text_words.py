@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadygaze.adapters.black_box import TextWords
+from steadygaze.core.random_key import text_key
 from steadygaze.data.batches import Data, collate
 from steadygaze.perturbations.word_removal import remove_words
 
@@ -131,3 +132,25 @@ def test_a_text_is_read_to_its_end():
     placed = words.place([text])
     assert len(placed.spans[0]) == 5000
     assert not placed.ragged.cut.any()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.text(" \tabAB'.é\ud800", max_size=12), min_size=1, max_size=6), st.data())
+def test_the_number_of_a_word_does_not_depend_on_other_texts_or_their_order(texts, data):
+    chosen = data.draw(st.permutations(range(len(texts))))[: data.draw(st.integers(1, len(texts)))]
+    alone, after_others, alike = TextWords(), TextWords(), TextWords()
+    after_others.place(data.draw(st.lists(st.sampled_from(texts))))
+    all_texts = batch_of(after_others, texts)
+    some = batch_of(alone, [texts[row] for row in chosen])
+    width = some.ids.shape[1]
+    assert torch.equal(some.permanent_ids.where(some.present, 0), all_texts.permanent_ids[chosen, :width])
+    assert torch.equal(text_key(some), text_key(all_texts)[chosen])
+    assert np.array_equal(alike.place(texts).ragged.permanent_ids, after_others.place(texts).ragged.permanent_ids)
+
+
+def test_words_have_different_numbers_in_alphabetical_order():
+    words = ["bad", "bags", "Bit", "good", "goodness", "é"]
+    numbers = batch_of(TextWords(), words).permanent_ids.flatten().tolist()
+    assert numbers[:4] == sorted(numbers[:4])  # by the first four letters
+    assert len({*numbers}) == len(words)
+    assert len({*batch_of(TextWords(), ["a a.a"]).permanent_ids.flatten().tolist()}) == 4  # "a ", "a", ".", "a"

@@ -3,9 +3,6 @@
 import csv
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -17,6 +14,7 @@ import commands
 import kills
 import steadygaze as sg
 from steadygaze.adapters import bulk
+from steadygaze.cli import main
 from steadygaze.cli.explain_command import _explainer_digest
 from steadygaze.data import user_files
 from steadygaze.results.explanation import Explanation
@@ -218,12 +216,8 @@ def test_a_table_excludes_other_outputs(run, model, tmp_path, option):
     assert run("explain", *model, "--file", "in.csv", "--out", "out.csv", *option).code == 2
 
 
-def command(*arguments: str) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-m", "steadygaze", *arguments], stdout=subprocess.DEVNULL)
-
-
 @pytest.mark.slow
-def test_three_real_kills_leave_every_row_once(model, tmp_path, monkeypatch):
+def test_three_real_kills_leave_every_row_once(run, model, tmp_path, monkeypatch):
     frame = pd.concat([table(1000)] * 40, ignore_index=True)
     frame["id"] = range(len(frame))
     write(tmp_path / "in.parquet", frame)
@@ -234,13 +228,13 @@ def test_three_real_kills_leave_every_row_once(model, tmp_path, monkeypatch):
     parts = tmp_path / "out.parquet.parts"
     for _ in range(3):
         before = len(list(parts.glob("part-*")))
-        process = command(*arguments)
+        process = kills.forked(main, arguments)
         while len(list(parts.glob("part-*"))) <= before:
-            assert process.poll() is None
+            assert process.is_alive()
             time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert command(*arguments).wait() == 0
+        process.kill()
+        process.join()
+    assert run(*arguments).code == 0
     assert pd.read_parquet(tmp_path / "out.parquet").id.tolist() == list(range(len(frame)))
 
 

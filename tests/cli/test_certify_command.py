@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -311,3 +312,16 @@ def test_help_shows_an_example(run: Run) -> None:
     ended = run("--help")
     assert ended.code == 0
     assert "steadygaze certify model/ --data reviews.csv --radius 0.01" in ended.out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"radius": 0.01}, {"substitutions": {"good": ["fine"]}, "samples": 5}, {"soft_stability": (2, 3), "samples": 5}],
+    ids=["attention", "substitutions", "soft-stability"],
+)
+def test_every_certificate_reports_its_progress_up_to_all_texts(options: dict[str, Any]) -> None:
+    reports: list[tuple[str, int, int]] = []
+    steadygaze.certify(fitted(), TEXTS, **options, batch_size=4, on_progress=lambda *report: reports.append(report))
+    assert {(task, total) for task, _, total in reports} == {("certifying", len(TEXTS))}
+    assert [done for _, done, _ in reports] == sorted({done for _, done, _ in reports})
+    assert reports[-1][1] == len(TEXTS)

@@ -101,7 +101,7 @@ def test_a_command_offers_the_common_options_that_it_reads(command, folder, caps
 
 
 MODEL_COMMANDS = [name for name, words in COMMANDS.items() if words[0] == MODEL[0]]
-EXAMPLES = {str: "Review: {text}", float: 0.25, int: 3, tuple: ("neg= bad", "pos= good")}
+EXAMPLES = {bool: True, str: "Review: {text}", float: 0.25, int: 3, tuple: ("neg= bad", "pos= good")}
 """A value of each type of an option."""
 
 

@@ -65,14 +65,14 @@ STATES: dict[str, tuple[Edit, list[str]]] = {
         best(attention={"uniform": True, "distance_to_uniform": 0.001}),
         [
             "The model has collapsed attention: The weights are nearly the same for every word (0.0010 nats from "
-            "uniform). Words that attention highlights are no reasons."
+            "uniform). Words that attention highlights are not reasons."
         ],
     ),
     "interlocked": (
         best(attention={"constant": True, "unit": "sentence", "unexplained": 0.01, "uniform": False}),
         [
             "The model has an interlocked selection: The weights follow the position of a sentence, not the text "
-            "(position leaves 1.0 % of them unexplained). Its highlighted words are no reasons."
+            "(position leaves 1.0 % of them unexplained). Its highlighted words are not reasons."
         ],
     ),
     "unlearned teacher": (

@@ -17,7 +17,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.estimator.explain_texts import rationale_spans
 from steadygaze.explainers.explainer import SELECTS
 from steadygaze.explainers.rationale import RationaleExplainer
-from steadygaze.report.audit_page import text_pair
+from steadygaze.report.text_excerpts import text_pair
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.row import Shift
 from steadygaze.techniques.rnp import Rnp

@@ -20,47 +20,7 @@ records of one machine bit for bit, and others as record_machine.py describes.
 JSON as a tree.  It ignores sentences (strings with a space), except the texts of the data.  It also ignores dates,
 versions, commands, paths, and fingerprints that depend on a config.json.
 
-record.json.gz was made when the code was moved to its packages, with the numbers and weights of the code before.
-It was recorded again since, twice, with equal results: only dates, and the digests and sentences with a date, differ
-between the two.  Nine entries changed on purpose, audit/* and compare, and nine by rounding,
-weights/learned.  The other 48 are equal bit for bit.  The training settings for fewer than 600 texts change no entry.
-The differences:
-    intervals       of accuracy, label-flip, first-sentence and first-sentence-pick: Wilson's, not the bootstrap's
-    split           of an audit of training texts: named in words
-    answers         `partly` is `undecided`; faithfulness is `undecided`, not `no`, if erasing any words costs almost
-                    nothing: the black box, the rationalizer and the models of compare are close to constant
-    pgd-attention   the point of FGM is one of the candidates: larger shifts, in five measures and in the plot
-    new             the measure largest-drop, on which that answer of faithfulness rests; advice of each verdict `no`;
-                    advice of undecided verdicts, training texts among the audited texts, the digest of the predictions
-                    of a black box; the settings cuda_graphs, learn_groups and text_hashes of a comparison
-    shifts          the most stable text beside the least stable one: 20 instead of 15 texts, or 12 instead of 9
-    new, later      the reliability diagram of evaluations; the eight entries audit/* were recorded again
-    new, last       chance levels in the notes of plausibility rows, the fact `only predicted class`, and the vectors
-                    among the settings of a comparison; audit/* and compare were recorded again, with equal numbers
-    schema          2 instead of 1 in the reports of audit/*, which were recorded again, with equal numbers; advice and
-                    percentages, which are sentences, have other words
-    at_chance       of the techniques of a comparison, which was recorded again, with equal numbers
-    rounding        1e-7 in the weights and probabilities of the texts with the largest shifts: other batches
-    rounding, later 2e-8 in the weights of explainers fitted to texts (weights/learned, nine entries): convolutions are
-                    matrix products
-    machine         an x86 processor, no longer an ARM one, with the same code: equal within the tolerance of other
-                    machines
-    new, health     health, the unit of weights, arbitrary selections and the caveat of erasure scores, in all results;
-                    three measures of arbitrary selections in audits and fits; reports have schema 3; health replaces
-                    the fact `only predicted class` and its note
-    intervals       of a comparison: of texts and seeds for macro-F1, and stretched for two seeds
-    images          fitted without the independent reader: nine weights and seven rows fewer
-    reworded        correlations of weights and flips of labels when a tenth of the words is substituted: new rows
-    relative        four rows of faithfulness between random orders and the best known one, which decide its verdict;
-                    intervals of means are studentized; audit/* and compare were recorded again, with equal values
-    findings        of schema 5: notes, absent scores, the failures of a gate, reasons and advice of verdicts are
-                    data; every number and weight is equal bit for bit
-    substitutes     the note of audits with a synonym table that counts the texts with substitutes: written into six
-                    entries of audit/* alone
-    verdicts        a property robustness, weight-correlation, leakage by content and by value, soft stability and
-                    F-Fidelity; verdicts of all explainers and a recommendation (schema 6); the collapse of other
-                    explainers from the least weight; words of other texts by the text; audit/* and compare recorded
-                    again, the values of other rows and all weights equal
+The commits of record.json.gz say which entries changed, and why.
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.
 """
@@ -590,7 +550,8 @@ def record_other_commands(recorder: Recorder, workspace: Workspace) -> None:
     """Record the commands `compare` and `fit-explainer`."""
     train = DATA / "train.jsonl"
     settings = [argument for key, value in SMALL_SETTINGS.items() for argument in ("--set", f"{key}={value}")]
-    study = ("--techniques", "vanilla,word-at", "--seeds", 2, "--epochs", 1, "--out", workspace.folder / "compare")
+    study = ("--techniques", "vanilla,word-at", "--seeds", 2, "--epochs", 1, "--workers", 1)
+    study = (*study, "--out", workspace.folder / "compare")
     recorder.note("compare", run_command, "compare", train, *study, *JSON_ON_CPU, *settings)
 
     fit = ("--explainer", "l2x", "--k", 3, "--set", "epochs=2", "--out", workspace.folder / "command")

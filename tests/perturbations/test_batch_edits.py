@@ -14,9 +14,11 @@ from steadygaze.perturbations.word_removal import remove_words, row_chunks, take
 def test_rows_are_taken_as_often_as_they_are_named_with_all_that_is_known_of_them():
     whole = batch(split(pair=True))
     begins = {"word_starts": whole.mask, "question_word_starts": whole.question_mask}
-    whole = replace(whole, weight=torch.arange(7.0), sentences=whole.mask.long().cumsum(-1), **begins)
+    own = {"weight": torch.arange(7.0), "sentences": whole.mask.long().cumsum(-1), "word_keys": torch.arange(99)}
+    whole = replace(whole, **own, **begins)
     some = take_rows(whole, torch.tensor([2, 0, 2]))
-    for name in whole.__slots__:
+    assert torch.equal(some.word_keys, own["word_keys"])  # of the vocabulary, not of rows
+    for name in {*whole.__slots__} - {"word_keys"}:
         assert torch.equal(getattr(some, name), getattr(whole, name)[[2, 0, 2]])
     assert take_rows(batch(split()), torch.tensor([1])).question_ids is None
 

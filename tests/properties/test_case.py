@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -13,12 +15,15 @@ from contract.tiny import ragged
 from properties.protocols.cases import Signed, Target
 from properties.protocols.constant_models import ConstantExplainer, ConstantModel
 from steadygaze.adapters.black_box import black_box
-from steadygaze.auditing.prepare_case import prepare
+from steadygaze.auditing.prepare_case import AuditRequest, prepare, prepare_all
 from steadygaze.core.types import Example
 from steadygaze.data.batches import Data, collate
+from steadygaze.explainers.resolve_explainer import resolve_explainer
 from steadygaze.properties.audit_case import AuditCase
+from steadygaze.properties.protocols.relative_erasure import relative_erasure
+from steadygaze.properties.protocols.rewording import rewording
 from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage
-from steadygaze.properties.protocols.stability import seed_consistency
+from steadygaze.properties.protocols.stability import seed_consistency, stability
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 
 LONG, SHORT = 5_000, 300
@@ -122,3 +127,42 @@ def test_a_model_on_an_apple_gpu_is_read_on_the_cpu_and_stays_where_it_is():
     assert case.model.label.equal(inputs.label)
     assert inputs.device.type == "mps"
     assert prepare(adapter, examples, {}, ProbeConfig()).case.model is adapter.model
+
+
+WORDS = ("good", "Bad", "dull", "film", "a", "plot", "and", "fine.", "not")
+SIMILAR = {"good": ["fine", "great"], "dull": ["bleak"], "film": ["movie"], "plot": ["story"], "fine": ["good"]}
+PER_TEXT = (rewording, stability, relative_erasure)
+STEPS = ("kendall", "top-k")
+"""Measures of ranks: rounding decides equal weights."""
+
+
+def by_letters(texts: list[str]) -> list[list[float]]:
+    """Depends on all words and, a little, on their order."""
+    scores = [sum(ord(letter) / (9 + place) for place, letter in enumerate(text)) % 1 for text in texts]
+    return [[score, 1 - score] for score in scores]
+
+
+def values_of(texts: list[str]) -> dict[str, Tensor]:
+    """Measure and explainer -> one number per text, of what does not use words of other texts."""
+    adapter = black_box(by_letters, ["no", "yes"], "letters")
+    explainers = {name: resolve_explainer(name, adapter.model)[1] for name in ("lime", "random")}
+    request = AuditRequest(adapter, [Example(text) for text in texts], synonyms=SIMILAR)
+    case = prepare_all(request, explainers).case
+    findings = [finding for protocol in PER_TEXT for finding in protocol(case)]
+    kept = {f"{finding.measure} {finding.explainer}": finding.values for finding in findings}
+    return {
+        name: values
+        for name, values in kept.items()
+        if values is not None and not name.startswith(STEPS) and "filled" not in name
+    }
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(WORDS), min_size=2, max_size=8), min_size=2, max_size=5), st.data())
+def test_the_numbers_of_a_text_in_a_black_box_do_not_depend_on_other_texts_or_their_order(rows, data):
+    texts = [" ".join(row) for row in rows]
+    chosen = data.draw(st.permutations(range(len(texts))))[: data.draw(st.integers(1, len(texts)))]
+    whole, part = values_of(texts), values_of([texts[row] for row in chosen])
+    assert {name.split("/")[0] for name in part} > {"jensen-shannon", "comprehensiveness", "sufficiency"}
+    for name in whole.keys() & part.keys():  # a measure may be absent
+        torch.testing.assert_close(whole[name][list(chosen)], part[name], equal_nan=True, rtol=1e-9, atol=1e-9)

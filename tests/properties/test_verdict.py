@@ -11,6 +11,7 @@ import steadygaze as sg
 from steadygaze.properties import PROPERTIES, measure_of, rows_under
 from steadygaze.properties.property import COLLAPSED, FEWEST, FEWEST_FOR_YES, Property, Threshold, widening
 from steadygaze.properties.verdict_rules import verdicts
+from steadygaze.results.advice import AdviceKind
 from steadygaze.results.note import Note, NoteCode, text_note
 from steadygaze.results.row import Row, Verdict
 
@@ -262,6 +263,10 @@ def test_there_is_no_yes_about_an_explanation_whose_faithfulness_is_undecided(ke
         assert doubtful[key].answer == "undecided"
         assert (first.code, first.fields) == (NoteCode.DEPENDS_ON, {"title": "Faithfulness", "answer": "undecided"})
         assert (tuple(others), doubtful[key].rows) == (alone.reasons, alone.rows)
+        decide, *advice = doubtful[key].advice
+        assert (decide.kind, decide.numbers) == (AdviceKind.DECIDE_FIRST, {"title": "Faithfulness"})
+        assert tuple(advice) == doubtful[FAITHFULNESS].advice != ()
+        assert doubtful[key].advice_text.startswith("First decide faithfulness; ")
     else:
         assert doubtful[key] == alone
 

@@ -216,7 +216,8 @@ def full_report(**changes) -> Report:
         "shifts": SHIFTS,
         "plots": plots(),
         "facts": {
-            "model": "reviews-model, a steadygaze classifier",
+            "model": "reviews-model",
+            "model type": "a steadygaze classifier",
             "encoder": "bilstm",
             "technique": "consensus",
             "explanation": "attention",

@@ -9,7 +9,7 @@ from steadygaze.properties.property import Property
 from steadygaze.properties.verdict_rules import verdicts
 from steadygaze.report.audit_page import SILENT, meaning
 from steadygaze.results.formatting import CONDITION_NAMES
-from steadygaze.results.note import Note, NoteCode, text_note
+from steadygaze.results.note import text_note
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row, Verdict
 
@@ -54,29 +54,25 @@ def test_the_names_of_conditions_do_not_depend_on_their_descriptions(description
     assert sentence.endswith("to other words (FGM, PGD, noise).")
 
 
-CONDITIONAL = Property(
-    "mine", "Mine", meanings={"undecided": "It may shift{conditions}.", "incomplete": "One score is missing."}
-)
+CONDITIONAL = Property("mine", "Mine", meanings={"undecided": "It may shift{conditions}."})
 
 
-def mine(*rows: Row, missing: bool = False) -> str:
+def mine(*rows: Row) -> str:
     """The meaning of an undecided answer about a property of a user; from 0.7 up a score is good."""
-    reasons = [Note(NoteCode.YES_NEEDS)] if missing else [text_note("it is")]
     limits = {"weight-correlation/noise": (0.7, 0.65), "weight-correlation/fgm-label": (0.7, 0.65)}
-    verdict = Verdict("Mine", "undecided", tuple(reasons), key="mine", thresholds=limits)
+    verdict = Verdict("Mine", "undecided", (text_note("it is"),), key="mine", thresholds=limits)
     return meaning(Report("An audit", (), properties=(CONDITIONAL.fact,)), verdict, False, "weight", rows)
 
 
-def test_an_answer_is_incomplete_only_if_a_score_is_missing_and_all_others_are_good():
+def test_the_conditions_of_an_undecided_answer_are_those_whose_score_is_not_good():
     good, doubtful = (Row("weight-correlation/noise", value, 400, (value, value)) for value in (0.9, 0.68))
-    assert mine(good, missing=True) == "One score is missing."
-    assert mine(doubtful, missing=True) == "It may shift (noise)."
-    assert mine(good, replace(doubtful, measure="weight-correlation/fgm-label"), missing=True) == "It may shift (FGM)."
-    assert mine(good) == "It may shift.", "it is good, of too few texts"
+    assert mine(good) == "It may shift."
+    assert mine(doubtful) == "It may shift (noise)."
+    assert mine(good, replace(doubtful, measure="weight-correlation/fgm-label")) == "It may shift (FGM)."
 
 
 @pytest.mark.parametrize("item", RATED, ids=lambda item: item.name)
-def test_too_few_texts_do_not_make_an_answer_incomplete(item):
+def test_good_scores_of_too_few_texts_are_not_called_doubtful(item):
     """Every score is good, of 49 texts: none is missing, and none is named as doubtful."""
     rows = [
         Row(name, bound.good, 49, (bound.good, bound.good), {"explainer": "attention"})

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from report.audited import full_report
-from steadygaze.results import health as health_module
 from steadygaze.results.formatting import code
 from steadygaze.results.health import Health, HealthProblem, ProblemKind
-from steadygaze.results.model_card import BEGIN, END, add_audit_to_card, card, write_card
+from steadygaze.results.model_card import BEGIN, BEGIN_LABELED, END, add_audit_to_card, card, write_card
 from steadygaze.results.note import text_note
 from steadygaze.results.row import Verdict
 
@@ -105,7 +104,7 @@ DAY = date(2026, 1, 31)
 def test_an_audit_takes_the_place_of_the_sentence_that_there_was_none():
     page = add_audit_to_card(card(CONFIG), full_report(), DAY)
     assert "has not been audited yet" not in page
-    assert "Audited on 2026-01-31 with steadygaze 0.1.0: `attention`, on 400 texts of `planted-reviews` `test`" in page
+    assert "Audited on 2026-01-31 with steadygaze 0.1.0: `attention`; 400 texts; `planted-reviews` `test`" in page
     assert "weights `a41c77e05b19`" in page
     assert "- **Faithfulness**: yes. Erasing the highlighted words costs" in page
     assert "- **Plausibility**: not measured. Nobody marked words in these texts." in page
@@ -120,8 +119,8 @@ def test_the_next_audit_replaces_it_and_keeps_the_rest():
     first = add_audit_to_card(mine, full_report(), DAY)
     second = add_audit_to_card(first, full_report(), date(2026, 2, 1))
     assert second == first.replace("2026-01-31", "2026-02-01")
-    assert second.count(BEGIN) == second.count(END) == 1
-    assert second.partition(BEGIN)[0] == mine.partition(BEGIN)[0]
+    assert second.count(BEGIN_LABELED) == second.count(END) == 1
+    assert second.partition(BEGIN_LABELED)[0] == mine.partition(BEGIN)[0]
     assert second.partition(END)[2] == mine.partition(END)[2]
 
 
@@ -148,16 +147,15 @@ def test_the_row_of_the_accuracy_may_have_any_form(tmp_path):
         assert reply in write_card(tmp_path, unlabeled)
 
 
-def test_a_warning_that_the_card_shows_is_not_repeated_in_its_audit(monkeypatch):
+def test_the_audit_has_the_warnings_of_its_models() -> None:
+    """Also in a card that a user wrote, which does not show them."""
     health = Health((HealthProblem(ProblemKind.COLLAPSED, detail="As for every word."),))
     other = Health((HealthProblem(ProblemKind.COLLAPSED, "Other seed 1", detail="As for every word."),))
-    page = card({**CONFIG, "health": health.to_list()})
-    monkeypatch.setattr(health_module, "SENTENCES", dict.fromkeys(health_module.SENTENCES, "{subject}: in other words"))
-    audited = add_audit_to_card(page, full_report(health=health + other), DAY)
-    assert audited.count("**Warning:**") == 2
-    assert "> **Warning:** Other seed 1: in other words" in audited
-    assert add_audit_to_card(audited, full_report(health=health + other), DAY) == audited
-    assert "**Warning:** The model: in other words" in add_audit_to_card("Mine.\n", full_report(health=health), DAY)
+    for page in (card({**CONFIG, "health": health.to_list()}), "Mine.\n"):
+        audited = add_audit_to_card(page, full_report(health=health + other), DAY)
+        assert audited.count("**Warning:**") == page.count("**Warning:**") + 2
+        assert "> **Warning:** Other seed 1" in audited
+        assert add_audit_to_card(audited, full_report(health=health + other), DAY) == audited
 
 
 @pytest.mark.parametrize("page", ["", "My own card.\n", f"Half of one: {BEGIN}\n", f"{END} before {BEGIN}\n"])

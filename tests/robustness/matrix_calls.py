@@ -165,6 +165,10 @@ COMMANDS: dict[str, Callable[[Place], list[str]]] = {
         "certify", *p.model.words, "--data", p.file, *p.columns, "--substitutions", str(p.data / "table.jsonl"),
         "--samples", "20",
     ],
+    "certify --soft-stability": lambda p: [
+        "certify", *p.model.words, "--data", p.file, *p.columns, "--soft-stability", "0.2,2", "--samples", "20",
+        *_fitted(p),
+    ],
     "compare": _training("compare", "--seeds", "1", "--limit", "4", "--workers", "1"),
     "tune": _training("tune", "--trials", "1", "--workers", "1", "--set", "learning_rate=0.01,0.02"),
     "reproduce": lambda p: ["reproduce", "list", "--out", str(p.out / "new")],
@@ -242,6 +246,7 @@ CALLS: dict[str, Callable[[Place], Any]] = {
     ).explain(inputs_of(p.cell.inputs)[0]),
     "sg.audit": lambda p: sg.audit(_live(p), *inputs_of(p.cell.inputs, few=True), explainers=_explainers(p)),
     "sg.certify": _call(sg.certify, few=True, substitutions={"good": ["fine"], "bad": ["dull"]}, samples=20),
+    "sg.certify (soft stability)": _call(sg.certify, few=True, soft_stability=(0.2, 2), samples=20),
     "sg.compare": _study(sg.compare, seeds=1, limit=4, workers=1),
     "sg.tune": _study(sg.tune, trials=1, workers=1, search={"learning_rate": [0.01, 0.02]}),
     "sg.load_corpus": lambda p: sg.load_corpus(p.file, text=p.columns[1::2] or ("text",)),

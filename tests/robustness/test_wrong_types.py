@@ -115,7 +115,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]] = {
     ),
     "load_corpus": (sg.load_corpus, {"data": "DATA"}, arguments(sg.load_corpus)),
     "load_images": (sg.load_images, {"folder": "IMAGES"}, ["folder"]),
-    "certify": (sg.certify, {"model": fitted, "texts": TEXTS[:2]}, arguments(sg.certify)),
+    "certify": (sg.certify, {"model": fitted, "texts": TEXTS[:2]}, arguments(sg.certify, "on_progress")),
     "audit": (
         sg.audit,
         {"model": predict, "texts": TEXTS[:4], "labels": LABELS[:4], "classes": CLASSES, "sample": 1},

@@ -6,13 +6,12 @@ import random
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kills import snapshot, without_durations
+from kills import forked, snapshot, without_durations
 from steadygaze.study.engine import run_cells
 from steadygaze.study.ray_executor import RayExecutor
 from study import test_tune
@@ -39,17 +38,6 @@ def tune(out: Path) -> None:
     test_tune.run(out, test_tune.search(trials=4, parallel=2))
 
 
-def child(work: Callable[[Path], None], out: Path) -> None:
-    warnings.simplefilter("ignore")
-    work(out)
-
-
-def started(work: Callable[[Path], None], out: Path) -> multiprocessing.Process:
-    process = multiprocessing.get_context("fork").Process(target=child, args=(work, out))
-    process.start()
-    return process
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _texts(tmp_path_factory: pytest.TempPathFactory) -> None:
     test_tune.write_texts(test_tune.TEXTS.setdefault("folder", tmp_path_factory.mktemp("texts")))
@@ -62,7 +50,7 @@ def test_a_study_that_is_killed_at_random_ends_in_the_same_bytes(
 ) -> None:
     """A killed run is started again until it ends; then the next one begins."""
     start = time.monotonic()
-    undisturbed = started(work, tmp_path / "0")
+    undisturbed = forked(work, tmp_path / "0")
     undisturbed.join()
     assert undisturbed.exitcode == 0
     duration = time.monotonic() - start
@@ -70,7 +58,7 @@ def test_a_study_that_is_killed_at_random_ends_in_the_same_bytes(
     draw, kills, folder = random.Random(work.__name__), 0, 1
     for _ in range(RESTARTS):
         out = tmp_path / str(folder)
-        process = started(work, out)
+        process = forked(work, out)
         process.join(draw.uniform(0, 0.7 * duration) if kills < number else None)
         process.kill()
         process.join()

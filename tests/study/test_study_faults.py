@@ -3,45 +3,45 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 from disk import disk_limit
+from kills import forked
+from steadygaze.cli import main
 from steadygaze.core.errors import UserError
 from study.tiny import DATA, run
 
 COMMAND = [
-    *(sys.executable, "-m", "steadygaze", "compare", DATA, "--techniques", "vanilla,word-at", "--seeds", "2"),
+    *("compare", DATA, "--techniques", "vanilla,word-at", "--seeds", "2"),
     *("--encoder", "average", "--epochs", "2", "--set", "hidden=4", "--set", "dimension=6", "--limit", "14"),
-    *("--device", "cpu", "--json", "--workers", "2"),
+    *("--device", "cpu", "--quiet"),
 ]
 pytestmark = pytest.mark.slow
 
 
-def start(out: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [*COMMAND, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+def start(out: Path, workers: int = 1) -> BaseProcess:
+    """A comparison; one worker is the driver itself."""
+    return forked(main, [*COMMAND, "--workers", str(workers), "--out", str(out)])
 
 
-def finish(driver: subprocess.Popen[str]) -> str:
+def finish(driver: BaseProcess, out: Path) -> str:
     """The techniques of the table, as text."""
-    out, err = driver.communicate(timeout=900)
-    assert driver.returncode == 0, err
-    return json.dumps(json.loads(out)["techniques"])
+    driver.join(900)
+    assert driver.exitcode == 0
+    return json.dumps(json.loads((out / "comparison.json").read_text())["techniques"])
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return finish(start(tmp_path_factory.mktemp("faults") / "whole"))
+    out = tmp_path_factory.mktemp("faults") / "whole"
+    return finish(start(out), out)
 
 
-def workers_of(driver: subprocess.Popen[str]) -> list[int]:
+def workers_of(driver: BaseProcess) -> list[int]:
     """The worker processes that run a cell: the children with torch in memory."""
     task = Path(f"/proc/{driver.pid}/task/{driver.pid}/children")
     children = [int(pid) for pid in task.read_text().split()] if task.exists() else []
@@ -57,23 +57,23 @@ def wait_for_models(out: Path, count: int) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 def test_a_killed_worker_changes_nothing(table: str, tmp_path: Path):
-    driver = start(tmp_path / "out")
-    wait_for_models(tmp_path / "out", 1)
+    driver = start(tmp_path, workers=2)
+    wait_for_models(tmp_path, 1)
     os.kill(workers_of(driver)[0], signal.SIGKILL)
-    assert finish(driver) == table
+    assert finish(driver, tmp_path) == table
 
 
 def test_a_killed_driver_changes_nothing(table: str, tmp_path: Path):
-    driver = start(tmp_path / "out")
-    wait_for_models(tmp_path / "out", 3)
+    driver = start(tmp_path, workers=2)
+    wait_for_models(tmp_path, 3)
     driver.kill()
-    driver.communicate()
-    assert finish(start(tmp_path / "out")) == table
+    driver.join()
+    assert finish(start(tmp_path), tmp_path) == table
 
 
 def test_two_drivers_at_once_change_nothing(table: str, tmp_path: Path):
-    drivers = [start(tmp_path / "out") for _ in range(2)]
-    assert [finish(driver) for driver in drivers] == [table, table]
+    drivers = [start(tmp_path) for _ in range(2)]
+    assert [finish(driver, tmp_path) for driver in drivers] == [table, table]
 
 
 @pytest.mark.usefixtures("quick")

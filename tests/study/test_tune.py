@@ -1,11 +1,9 @@
 """A search: the same trials whatever interrupts it and however many workers run it."""
 
 import json
-import os
 import random
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from contextlib import ExitStack
@@ -20,6 +18,8 @@ import torch
 
 import commands
 import steadygaze as sg
+from kills import forked
+from steadygaze.cli import main
 from steadygaze.core.atomic_files import FolderBusy, locked
 from steadygaze.core.errors import UserError
 from steadygaze.core.search_space import SearchChoice, SearchRange
@@ -136,12 +136,12 @@ def test_a_search_that_is_killed_ends_with_the_same_best_trial(whole: Path, tmp_
     for setting in ("hidden=8", "dimension=12", "patience=99", "learning_rate=0.001:0.3:log", "weight=0.5,1.0"):
         words += ["--set", setting]
     words += ["--out", str(out)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen([sys.executable, "-m", "steadygaze", *words], env=environment) as search_process:
-        while search_process.poll() is None and not (out / "cells" / "trial-4").exists():
-            time.sleep(0.001)
-        search_process.kill()
-    assert search_process.returncode == -signal.SIGKILL
+    process = forked(main, words)
+    while process.is_alive() and not (out / "cells" / "trial-4").exists():
+        time.sleep(0.001)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     finished = len(list(out.glob("cells/*/record.json")))
     assert 4 <= finished < 9
     assert not (out / "tuning.json").exists()

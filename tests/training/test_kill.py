@@ -2,28 +2,19 @@
 
 import glob
 import hashlib
-import subprocess
 import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
-
-TRAIN = """
-import sys, warnings
-from pathlib import Path
 import torch
+
+from kills import forked
 from steadygaze.data.corpora import load_corpus
 from steadygaze.estimator import resumable_training
 from steadygaze.estimator.text_classifier import TextClassifier
-torch.set_num_threads(1)
-warnings.simplefilter("ignore")  # texts are truncated on purpose, for short runs
-corpus = load_corpus("planted-reviews:sizes=[160,32,32]")
-shape = {"hidden": 8, "dimension": 2048, "dropout": 0.2, "patience": 4}
-clf = TextClassifier("bilstm", epochs=4, settings=shape, max_length=8, device="cpu", verbose=False)
-resumable_training.train(clf, corpus, Path(sys.argv[1]) / "model", resume=True)
-"""
-"""Word vectors are wide, so that a write takes some time."""
+
 WRITES = {
     "checkpoint": "model.unfinished/.checkpoint.safetensors.*.tmp/*",
     "model": ".model.*.tmp/*",
@@ -31,14 +22,24 @@ WRITES = {
 ATTEMPTS = 10
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+def train(folder: Path) -> None:
+    """Texts are truncated, for short runs; word vectors are wide, so that a write takes some time."""
+    torch.set_num_threads(1)
+    corpus = load_corpus("planted-reviews:sizes=[160,32,32]")
+    shape = {"hidden": 8, "dimension": 2048, "dropout": 0.2, "patience": 4}
+    clf = TextClassifier("bilstm", epochs=4, settings=shape, max_length=8, device="cpu", verbose=False)
+    resumable_training.train(clf, corpus, folder / "model", resume=True)
+
+
+def start(folder: Path) -> BaseProcess:
     folder.mkdir(exist_ok=True)
-    return subprocess.Popen([sys.executable, "-c", TRAIN, str(folder)])
+    return forked(train, folder)
 
 
 def finish(folder: Path) -> dict[str, str]:
     """Start or resume the run; the hashes of the model's files."""
-    assert start(folder).wait(600) == 0
+    (process := start(folder)).join(600)
+    assert process.exitcode == 0
     assert not (folder / "model.unfinished").exists()
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (folder / "model").iterdir()}
 
@@ -46,10 +47,10 @@ def finish(folder: Path) -> dict[str, str]:
 def is_killed_in_write(folder: Path, pattern: str) -> bool:
     """Kill a run as soon as it writes; False: the write was over before."""
     process = start(folder)
-    while not glob.glob(str(folder / pattern)) and process.poll() is None:
+    while not glob.glob(str(folder / pattern)) and process.is_alive():
         time.sleep(0.0005)
     process.kill()
-    process.wait()
+    process.join()
     return bool(glob.glob(str(folder / pattern)))
 
 

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import nn
 
+from steadygaze.adapters.hosted.server import is_hosted
+from steadygaze.adapters.label_votes import LabelVotes, QueryOptions
+from steadygaze.adapters.load_options import AS_STORED, DEFAULT_ATTENTION, LoadOptions
 from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, TRIAL, ModelAdapter, with_class_names
 from steadygaze.adapters.output_labels import binary_labels, numbers
+from steadygaze.adapters.prompt import Prompt, parse_examples, parse_label_words, read_prompt
 from steadygaze.core import arguments
 from steadygaze.core.arguments import number, optional, validated
 from steadygaze.core.atomic_files import recover_folder
@@ -23,14 +27,17 @@ from steadygaze.core.untrusted_files import digest_json, read_json, resolve
 from steadygaze.estimator.inputs import list_labels
 from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.model_folder import MODEL_KINDS, SavedModel, fingerprint, load
+from steadygaze.models.encoders.weight_options import WeightOptions
 from steadygaze.models.inference import best_device, check_device
 from steadygaze.results.model_options import ModelOptions
 
 if TYPE_CHECKING:
-    from steadygaze.adapters.prompt import Prompt
     from steadygaze.estimator.text_classifier import TextClassifier
 
 __all__ = ["ModelAdapter", "as_adapter"]
+
+ADAPTER = "adapter_config.json"
+"""The configuration of a LoRA adapter, see `lora_folder`."""
 
 
 def from_classifier(clf: "TextClassifier", name: str = "model") -> ModelAdapter:
@@ -71,11 +78,12 @@ def from_saved(saved: SavedModel, name: str) -> ModelAdapter:
 
 ACCEPTED = (
     "a TextClassifier, a folder or hub id, a (model, tokenizer) or a text-classification pipeline of transformers, "
-    "anything with predict_proba, a scikit-learn regressor, or a function texts -> probabilities or numbers"
+    "anything with predict_proba, a scikit-learn regressor, a function texts -> probabilities, labels or numbers, or "
+    "openai:MODEL@URL"
 )
 
 
-DEFAULT_ATTENTION = "last"
+DEFAULT_QUERIES = QueryOptions()
 
 
 def as_adapter(
@@ -85,27 +93,38 @@ def as_adapter(
     device: str = "auto",
     attention: str = DEFAULT_ATTENTION,
     import_objects: bool = False,
-    prompt: "Prompt | None" = None,
+    prompt: Prompt | None = None,
+    queries: QueryOptions = DEFAULT_QUERIES,
+    weights: WeightOptions = AS_STORED,
+    base_model: str | Path | None = None,
 ) -> ModelAdapter:
     """Convert one of the inputs that ACCEPTED lists.
 
     `classes`: names of the classes in the order of the probabilities.  `device`: for models that are loaded here;
     models in memory are not moved.  `attention`: how the heads and layers of a Hugging Face model are aggregated, last
     or rollout.  `import_objects`: import "MODULE:NAME", which runs code; only for a name that the user has typed.
-    `prompt`: for a causal language model.
+    `prompt`: for a causal language model, or a hosted one.  `queries`: how a function or a hosted model is queried.
+    `weights`, `base_model`: for Hugging Face models that are loaded here.
     """
     check_device(device)
+    if is_hosted(model):
+        from steadygaze.adapters.hosted.hosted_model import hosted_adapter
+
+        return with_class_names(hosted_adapter(model, prompt, queries), classes)
     if import_objects and arguments.names_object(model):
         model = _imported(model)
-    return with_class_names(_unnamed(model, classes, device, attention, prompt), classes)
+    options = LoadOptions(device, attention, prompt, weights, base_model)
+    adapter = _unnamed(model, classes, options, queries.votes)
+    queries.refuse_unused(adapter.name, is_function=isinstance(getattr(adapter.model, "predict", None), LabelVotes))
+    return with_class_names(adapter, classes)
 
 
-def _unnamed(
-    model: Any, classes: Sequence[Label] | None, device: str, attention: str, prompt: "Prompt | None"
-) -> ModelAdapter:
+def _unnamed(model: Any, classes: Sequence[Label] | None, options: LoadOptions, votes: int | None) -> ModelAdapter:
     """The adapter before its classes get other names; `classes`: for a model without names."""
+    attention, prompt = options.attention, options.prompt
     if isinstance(model, str | Path):
-        return _by_name(model, device, attention, prompt)
+        return _by_name(model, options)
+    options.refuse_weights(_display_name(model))
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
         from steadygaze.adapters.huggingface import from_live
 
@@ -118,25 +137,38 @@ def _unnamed(
     classifiers = sys.modules.get("steadygaze.estimator.text_classifier")  # slow to import
     if classifiers is not None and isinstance(model, classifiers.TextClassifier):
         model = from_classifier(model)
-    adapter = model if isinstance(model, ModelAdapter) else _from_outside(model, classes)
+    adapter = model if isinstance(model, ModelAdapter) else _from_outside(model, classes, votes)
     _check_attention(adapter, attention)
     return adapter
 
 
 def load_named(name: str, options: ModelOptions, device: str, *, import_objects: bool) -> ModelAdapter:
     """The model of a command or of a bundle, with the options that were given for it."""
-    prompt = None
-    if options.prompt is not None or options.label_words:
-        from steadygaze.adapters.prompt import parse_label_words, read_prompt  # for language models
-
-        prompt = read_prompt(options.prompt, parse_label_words(options.label_words))
-    names, attention = options.classes or None, options.attention
+    prompt = read_prompt(
+        options.prompt,
+        parse_label_words(options.label_words),
+        instruction=options.instruction,
+        examples=parse_examples(options.examples),
+        chat=options.chat,
+        calibrate=options.calibrate,
+    )
+    device_map, quantization = (
+        None if value == "none" else value for value in (options.device_map, options.quantization_config)
+    )
     return as_adapter(
-        name, classes=names, device=device, attention=attention, import_objects=import_objects, prompt=prompt
+        name,
+        classes=options.classes or None,
+        device=device,
+        attention=options.attention,
+        import_objects=import_objects,
+        prompt=prompt,
+        queries=QueryOptions(votes=options.votes, max_requests=options.max_requests, concurrency=options.concurrency),
+        weights=WeightOptions(options.dtype, device_map, quantization),
+        base_model=options.base_model,
     )
 
 
-def _refuse_prompt(prompt: "Prompt | None") -> None:
+def _refuse_prompt(prompt: Prompt | None) -> None:
     if prompt is not None:
         raise UserError("a prompt is for a causal language model of transformers: leave out prompt= and label_words=")
 
@@ -156,27 +188,29 @@ def _check_attention(adapter: ModelAdapter, attention: str) -> None:
     )
 
 
-def _by_name(name: str | Path, device: str, attention: str, prompt: "Prompt | None") -> ModelAdapter:
+def _by_name(name: str | Path, options: LoadOptions) -> ModelAdapter:
     """A steadygaze folder, a Hugging Face folder, or a hub id."""
     arguments.path("model", name)
-    device = "cpu" if best_device(device).type == "mps" else device  # mps has no double precision
+    if best_device(options.device).type == "mps":
+        options = replace(options, device="cpu")  # mps has no double precision
     folder = Path(os.path.expanduser(name))  # Path.expanduser raises an error for an unknown user
     recover_folder(folder)
     if folder.exists() and _is_ours(folder):
-        _refuse_prompt(prompt)
+        _refuse_prompt(options.prompt)
+        options.refuse_weights(resolve(folder).name)
         saved = load(folder)
-        saved.model.to(best_device(device))
+        saved.model.to(best_device(options.device))
         adapter = from_saved(saved, resolve(folder).name)
-        _check_attention(adapter, attention)
+        _check_attention(adapter, options.attention)
         return adapter
-    from steadygaze.adapters.huggingface import from_folder
+    from steadygaze.adapters.huggingface_folder import from_folder
     from steadygaze.models.encoders.transformer import from_hub
 
     own_name = resolve(folder).name
     if not folder.exists():
         own_name = str(name)
         folder = from_hub(own_name, own_name, cached_only="/" not in own_name)  # a missing folder: no wait for the hub
-    return from_folder(folder, own_name, device, attention, prompt)
+    return from_folder(folder, own_name, options)
 
 
 def _is_ours(folder: Path) -> bool:
@@ -186,6 +220,8 @@ def _is_ours(folder: Path) -> bool:
             f"{folder} is a file, and files are not read as models: a pickle or joblib file runs code.  "
             "Load it in a module of your own, and pass MODULE:NAME (in Python, pass the object)"
         )
+    if not file.is_file() and (folder / ADAPTER).is_file():
+        return False
     if not file.is_file():
         raise UserError(
             f"{folder} is not a steadygaze model or a Hugging Face classifier: it has no config.json; "
@@ -210,7 +246,7 @@ def _imported(reference: str) -> Any:
         ) from None
 
 
-def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
+def _from_outside(model: Any, classes: Sequence[Label] | None, votes: int | None) -> ModelAdapter:
     """A function, or an object with predict_proba."""
     from steadygaze.adapters.black_box import black_box
 
@@ -240,7 +276,7 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
         raise UserError(f"{name} has not been fitted: call fit first")
     if names is None:
         raise UserError(
-            f"{name} has no classes_: pass their names in the order of the probabilities, as classes= (--classes A,B)"
+            f"{name} has no classes_: pass their names as classes= (--classes A,B), in the order of the probabilities"
         )
     task: Task = "multi-label" if getattr(_last_step(model), "multilabel_", False) else "classification"
     if any(np.ndim(values) for values in names):  # scikit-learn: the classes of each output
@@ -252,6 +288,8 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
                 "Pass a function texts -> probabilities of one output, with classes="
             )
         predict, names, task = partial(_of_second_class, predict), range(len(names)), "multi-label"
+    if task == "classification":
+        predict = LabelVotes(predict, tuple(names), votes or 1)
     return black_box(predict, list(names), name, task)
 
 
@@ -289,10 +327,10 @@ def _is_unfitted(model: Any) -> bool:
 def _returns_numbers(predict: Any) -> bool:
     """True if a function without class names returns one number per text, in a trial."""
     try:
-        shape = np.shape(predict([TRIAL]))
+        answer = np.asarray(predict([TRIAL]))
     except Exception:  # foreign code, called without class names
         return False
-    return bool(shape == (1,))
+    return bool(answer.shape == (1,) and answer.dtype.kind not in "OSU")
 
 
 def _display_name(model: Any) -> str:

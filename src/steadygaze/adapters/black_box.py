@@ -8,14 +8,18 @@ A piece is a word and the characters up to the next word.  The concatenation of 
 Erased punctuation takes its white space with it.  A space then separates the words around it: "dull. A film" without
 "." is "dull A film".  For this, a piece also has whether white space, or nothing, precedes it in its text.
 
-Each new piece gets a permanent id; new pieces of one call get theirs in alphabetical order.
+Each new piece gets the next id, which depends on the texts before it.  Its key depends on the piece alone: random
+numbers and orders of words come from keys, so that the other texts do not change what a text gets.
 
-Predictions are cached, because most erasures of a text recur in other measures.  The model must be deterministic.
+Predictions are cached, because most erasures of a text recur in other measures.  Inside `redrawn(d)` they are those of
+draw d: the black box is asked again, once.  The answers of a deterministic black box are the same in all draws.
 """
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any, ClassVar
 
@@ -55,6 +59,7 @@ class TextWords:
         """By id: white space, or nothing, precedes the piece."""
         self._joins_next = [False]
         """By id: the next piece follows without white space, and the piece is not an opening bracket or quote."""
+        self._keys = torch.zeros(1, dtype=torch.long)
 
     def __len__(self) -> int:
         return len(self._pieces)
@@ -76,7 +81,7 @@ class TextWords:
         words[starts[:-1][leads]] = False
         after = [_ends_in_space(before) for row in rows for before in (EMPTY_PIECE, *row[:-1]) if row]
         ids = np.array(self.add_pieces(chain.from_iterable(rows), after), np.int32)
-        ragged = TokenArray(ids, words, starts, np.zeros(len(texts), np.bool_))
+        ragged = TokenArray(ids, words, starts, np.zeros(len(texts), np.bool_), self.word_keys)
         return TokenizedTexts(ragged, spans, [range(len(text_spans)) for text_spans in spans])
 
     def add_pieces(self, pieces: Iterable[str], after_space: Iterable[bool]) -> list[int]:
@@ -88,6 +93,13 @@ class TextWords:
             self._after_space.append(after)
             self._joins_next.append(not (_ends_in_space(piece) or (after and not piece[-1].isalnum())))
         return [self._ids[piece] for piece in requested]
+
+    def word_keys(self) -> Tensor:
+        """(V,) long: the key of each current id."""
+        size = len(self._keys)
+        new = list(map(_piece_key, self._pieces[size:], self._after_space[size:]))
+        self._keys = torch.cat([self._keys, torch.tensor(new, dtype=torch.long)])
+        return self._keys
 
     def after_space(self, index: int) -> bool:
         """Return whether white space, or nothing, precedes the piece of this id."""
@@ -105,6 +117,17 @@ class TextWords:
             pieces = map(self._pieces.__getitem__, ids[row].tolist())
             texts[row] = "".join(piece + " " * space for piece, space in zip(pieces, flags, strict=True))
         return texts
+
+
+def _piece_key(piece: str, after_space: bool) -> int:
+    """63 bits: the first letters, which order the keys, then a hash.
+
+    >>> _piece_key("Bad ", True) < _piece_key("bag", True) < _piece_key("good", True) != _piece_key("good", False)
+    True
+    """
+    letters = piece.casefold().encode("utf-8", "surrogatepass")[:4].ljust(4, b"\0")
+    digest = hashlib.blake2b(repr((piece, after_space)).encode(), digest_size=4).digest()
+    return int.from_bytes(letters + digest, "big") >> 1
 
 
 def _cut(text: str, spans: Sequence[Span]) -> list[str]:
@@ -131,6 +154,7 @@ class BlackBoxModel(Model):
     """`task`: what the numbers are; see `read_values` for those that are not probabilities of classes."""
 
     capabilities: frozenset[Capability] = frozenset()
+    is_black_box = True
 
     def __init__(
         self, predict: Callable[[list[Any]], Any], tokens: TextWords, classes: int, task: Task = "classification"
@@ -141,6 +165,7 @@ class BlackBoxModel(Model):
         self.tokens = tokens
         self.classes = classes
         self._cache: OrderedDict[bytes, NDArray[np.float64]] = OrderedDict()  # least recently used first
+        self._draw = 0
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> TransformerOutput:
         if embedded is not None:
@@ -162,9 +187,17 @@ class BlackBoxModel(Model):
     def clear_cache(self) -> None:
         self._cache.clear()
 
+    @contextmanager
+    def redrawn(self, draw: int) -> Iterator[None]:
+        before, self._draw = self._draw, draw
+        try:
+            yield
+        finally:
+            self._draw = before
+
     def _predict(self, texts: Sequence[Text]) -> NDArray[np.float64]:
         """(B,C)"""
-        keys = {text: _key(text) for text in texts}
+        keys = {text: _key(text, self._draw) for text in texts}
         probabilities = {text: self._cache[key] for text, key in keys.items() if key in self._cache}
         others = [text for text in keys if text not in probabilities]
         for start in range(0, len(others), CHUNK):
@@ -175,9 +208,11 @@ class BlackBoxModel(Model):
 
     def _answer(self, texts: list[Text]) -> NDArray[np.float64]:
         """(n,C)"""
+        draw = getattr(self.predict, "draw", None)  # of a hosted model, which stores its draws
+        predict = self.predict if draw is None else partial(draw, number=self._draw)
         if self.task == "classification":
-            return predicted(self.predict, texts, len(texts), self.classes)
-        return read_values(self.predict, texts, self.classes, bounded=self.task == "multi-label")
+            return predicted(predict, texts, len(texts), self.classes)
+        return read_values(predict, texts, self.classes, bounded=self.task == "multi-label")
 
     def _remember(self, probabilities: dict[bytes, NDArray[np.float64]]) -> None:
         """Cache the probabilities and drop the least recently used."""
@@ -223,6 +258,6 @@ def black_box(
     )
 
 
-def _key(text: Text) -> bytes:
+def _key(text: Text, draw: int = 0) -> bytes:
     """16-byte key; `repr` because a text may contain surrogates, which UTF-8 cannot encode."""
-    return hashlib.blake2b(repr(text).encode(), digest_size=16).digest()
+    return hashlib.blake2b(repr(text).encode(), digest_size=16, person=draw.to_bytes(8)).digest()

@@ -1,11 +1,10 @@
-"""Sequence classifiers of the transformers library: from a folder, the hub, (model, tokenizer) or a pipeline.
+"""Sequence classifiers of the transformers library: (model, tokenizer) or a pipeline, with or without peft.
 
-Weights are read from .safetensors only, and no code is loaded from the hub.  A model in memory is copied with shared
-weights, so that its configuration, mode and hooks do not change.
+A model in memory is copied with shared weights, so that its configuration, mode and hooks do not change.
 """
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,10 +16,12 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from steadygaze.adapters import transformer_checks
+from steadygaze.adapters.chat_template import of_tokenizer
 from steadygaze.adapters.encoder_decoder import EncoderDecoderModel
 from steadygaze.adapters.model_adapter import TRIAL, ModelAdapter
-from steadygaze.adapters.prompt import USAGE, Prompt, PromptTokenizer
-from steadygaze.adapters.prompted_model import PromptedModel
+from steadygaze.adapters.prompt import FIELD, USAGE, ChatTemplate, Prompt
+from steadygaze.adapters.prompt_tokenizer import PromptTokenizer, SegmentTokenizer
+from steadygaze.adapters.prompted_model import PromptedModel, supports_shared_prompt
 from steadygaze.adapters.transformer_checks import (
     check_network,
     supports_fused_attention,
@@ -30,17 +31,16 @@ from steadygaze.adapters.transformer_checks import (
 from steadygaze.adapters.transformer_network import AGGREGATIONS, ForwardOptions, TransformerModel, configurations
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.tensor_files import refuse_non_finite
-from steadygaze.core.types import Label, Task
-from steadygaze.core.untrusted_files import digest_json, read_object_or_empty
-from steadygaze.data.subword_tokenizer import load_subword_tokenizer
+from steadygaze.core.types import Batch, Label, Task
+from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.text_tokenizer import Tokens, read_engine
 from steadygaze.estimator.model_folder import fingerprint, matches_layout
-from steadygaze.models.encoders.pretrained import load_network, read_config
 from steadygaze.models.encoders.transformer import limit
-from steadygaze.models.inference import best_device
+from steadygaze.models.inference import inference
 
 UNBOUNDED = 512
 """Tokens per text for a network without a limit."""
+NO_FACTS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -51,21 +51,27 @@ class TokenizerFiles:
     pad_id: int | None
     typed: bool
     """True if the network reads token types, which mark the question of a pair."""
+    chat_template: ChatTemplate | None = None
 
 
 def assemble(
-    network: Any, files: TokenizerFiles, name: str, attention: str, prompt: Prompt | None = None
+    network: Any,
+    files: TokenizerFiles,
+    name: str,
+    attention: str,
+    prompt: Prompt | None = None,
+    facts: Mapping[str, str] = NO_FACTS,
 ) -> ModelAdapter:
+    """`facts`: further facts about the model, for the report."""
     config, engine = network.config, files.engine
     task: Task = "classification" if prompt is not None else _task(config, name)
-    refuse_non_finite(network.state_dict(), name)
     padding = _padding(config, files.pad_id)
     for part in configurations(network):
         part._attn_implementation = "eager"  # other implementations return no attention
     if getattr(config, "pad_token_id", None) is None:
         config.pad_token_id = padding  # some networks need it for batches
     if prompt is not None:
-        return _prompted(network, engine, name, ForwardOptions(padding, attention), prompt)
+        return _prompted(network, files, name, ForwardOptions(padding, attention), prompt, facts)
     tokens = transformer_checks.single(engine, token_limit=longest(config), pad_id=padding)
     matches_layout(tokens.size, len(network.get_input_embeddings().weight), Path(name))
     pair = transformer_checks.template(engine)
@@ -83,20 +89,29 @@ def assemble(
         classes=_classes(config, name),
         pair=False if pairs is None else None,
         fingerprint=fingerprint(network),
-        facts=_facts(model),
+        facts={**_facts(model), **facts},
         pairs=pairs,
     )
 
 
-def _prompted(network: Any, engine: Tokenizer, name: str, options: ForwardOptions, prompt: Prompt) -> ModelAdapter:
-    config = network.config
-    tokens = PromptTokenizer(engine, prompt, token_limit=longest(config), pad_id=options.padding)
+def _prompted(
+    network: Any, files: TokenizerFiles, name: str, options: ForwardOptions, prompt: Prompt, facts: Mapping[str, str]
+) -> ModelAdapter:
+    config, words = network.config, list(prompt.label_words.values())
+    rendered = prompt.rendered(files.chat_template)
+    tokens = PromptTokenizer(files.engine, rendered, words, token_limit=longest(config), pad_id=options.padding)
     matches_layout(tokens.size, len(network.get_input_embeddings().weight), Path(name))
 
     def untested(ids: Tensor) -> TransformerModel:
-        return PromptedModel(network, options, tokens.label_ids, try_network(network, ids).attentive)
+        model = PromptedModel(network, options, tokens.label_ids, try_network(network, ids).attentive)
+        model.shares_prompt = model.shares_prompt and supports_shared_prompt(model, ids)
+        return model
 
     model = _tested(network, options, tokens, untested)
+    assert isinstance(model, PromptedModel)
+    if prompt.calibrate:
+        model.offset = _scores_of_nothing(model, tokens)
+    written = {"prompt": rendered.fill(FIELD)} if prompt.chat else {}
     return ModelAdapter(
         name=name,
         kind=f"a prompted language model ({config.model_type})",
@@ -105,13 +120,32 @@ def _prompted(network: Any, engine: Tokenizer, name: str, options: ForwardOption
         classes=list(prompt.label_words),
         pair=False,
         fingerprint=digest_json([[fingerprint(network), prompt.facts]]),
-        facts={**_facts(model), **prompt.facts},
+        facts={**_facts(model), **facts, **prompt.facts, **written},
+        segments=SegmentTokenizer(tokens),
     )
 
 
+def _scores_of_nothing(model: PromptedModel, tokens: PromptTokenizer) -> Tensor:
+    """Scores of an empty text.  (1,C)"""
+    ids = torch.from_numpy(tokens.encode([""]).ids).long().unsqueeze(0).to(model.device)
+    present = torch.ones_like(ids, dtype=torch.bool)
+    with inference(model):
+        logits: Tensor = model(Batch(ids, present, torch.zeros_like(present), torch.arange(1))).logits
+    return logits
+
+
 def _facts(model: TransformerModel) -> dict[str, str]:
-    attention = model.attention if "attention" in model.capabilities else "none shown"
-    return {"architecture": type(model.network).__name__, "attention": attention}
+    network = model.network
+    facts = {
+        "architecture": type(network).__name__,
+        "attention": model.attention if "attention" in model.capabilities else "none shown",
+    }
+    quantization = getattr(network.config, "quantization_config", None)
+    if quantization is not None:
+        facts["quantization"] = str(getattr(quantization, "quant_method", type(quantization).__name__))
+    if network.dtype != torch.float32:
+        facts["precision"] = str(network.dtype).removeprefix("torch.")
+    return facts
 
 
 def longest(config: Any) -> int:
@@ -193,19 +227,7 @@ LANGUAGE_MODEL_HEADS = ("ForCausalLM", "LMHeadModel")
 TYPES = "token_type_ids"
 
 
-def from_folder(folder: Path, name: str, device: str, attention: str, prompt: Prompt | None = None) -> ModelAdapter:
-    _check_attention(attention)
-    config = read_config(folder, "classifier" if prompt is None else "language model")
-    architectures = ", ".join(config.architectures or ["no architecture"])
-    _check_head(config.architectures or (), name, prompt, f"its config.json names {architectures}; ")
-    pieces = load_subword_tokenizer(folder, max_length=longest(config))
-    engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
-    network = _load(folder, name, prompt).to(best_device(device))
-    files = TokenizerFiles(engine, pieces.pad_id or None, _typed(folder, config))
-    return assemble(network, files, name, attention, prompt)
-
-
-def _check_head(names: Iterable[str], subject: str, prompt: Prompt | None, reason: str = "") -> None:
+def check_head(names: Iterable[str], subject: str, prompt: Prompt | None, reason: str = "") -> None:
     """Refuse a network without the head that is needed."""
     names = list(names)
     writes = any(head in name for name in names for head in LANGUAGE_MODEL_HEADS)
@@ -225,10 +247,13 @@ def _check_head(names: Iterable[str], subject: str, prompt: Prompt | None, reaso
 
 def from_live(network: Any, tokenizer: Any, attention: str, prompt: Prompt | None = None) -> ModelAdapter:
     """Adapter of a model and its tokenizer in memory, on their device."""
-    _check_attention(attention)
+    check_attention(attention)
+    if hasattr(network, "peft_type") and hasattr(network, "get_base_model"):
+        network = _adapted(network)
     name = _name(network)
+    refuse_non_finite(network.state_dict(), name)
     kinds = [kind.__name__ for kind in type(network).__mro__]
-    _check_head(kinds, f"a {type(network).__name__}", prompt)
+    check_head(kinds, f"a {type(network).__name__}", prompt)
     if not getattr(tokenizer, "is_fast", False):
         raise UserError(
             f"{type(tokenizer).__name__} is not a fast tokenizer of the transformers library, and others do not return "
@@ -238,37 +263,24 @@ def from_live(network: Any, tokenizer: Any, attention: str, prompt: Prompt | Non
     typed = TYPES in tokenizer.model_input_names
     tensors = [*network.parameters(), *network.buffers()]
     twin = copy.deepcopy(network, {id(tensor): tensor for tensor in tensors})  # shares the weights
-    return assemble(twin, TokenizerFiles(engine, tokenizer.pad_token_id, typed), name, attention, prompt)
+    files = TokenizerFiles(engine, tokenizer.pad_token_id, typed, of_tokenizer(tokenizer))
+    return assemble(twin, files, name, attention, prompt)
+
+
+def _adapted(network: Any) -> Any:
+    """The network of a model of peft, with its adapters in place."""
+    if getattr(network.active_peft_config, "is_prompt_learning", False):
+        raise UserError(
+            f"a {type(network).__name__} with {network.active_peft_config.peft_type.value} adds vectors to the text, "
+            "which have no words; pass a function texts -> probabilities, to audit it as a black box"
+        )
+    return network.get_base_model()
 
 
 def from_pipeline(pipeline: Any, attention: str, prompt: Prompt | None = None) -> ModelAdapter:
     if pipeline.task not in ("text-classification", "sentiment-analysis") and prompt is None:
         raise UserError(f"a pipeline for {pipeline.task} does not classify texts; use one for text-classification")
     return from_live(pipeline.model, pipeline.tokenizer, attention, prompt)
-
-
-def _load(folder: Path, name: str, prompt: Prompt | None) -> Any:
-    import transformers
-
-    auto, kind = transformers.AutoModelForSequenceClassification, "classifier"
-    if prompt is not None:
-        auto, kind = transformers.AutoModelForCausalLM, "language model"
-    network, missing = load_network(folder, auto, kind, attn_implementation="eager")
-    if missing:
-        raise UserError(f"{name} is not a trained {kind}: its weights lack {missing[0]}")
-    return network
-
-
-def _typed(folder: Path, config: Any) -> bool:
-    """True if the tokenizer of this folder returns token types, or if that is unknown."""
-    from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, tokenizer_class_from_name
-
-    values = read_object_or_empty(folder / "tokenizer_config.json")
-    inputs = values.get("model_input_names")
-    if not isinstance(inputs, list):
-        name = values.get("tokenizer_class") or TOKENIZER_MAPPING_NAMES.get(config.model_type)
-        inputs = getattr(tokenizer_class_from_name(str(name)), "model_input_names", [TYPES])
-    return TYPES in inputs
 
 
 def _task(config: Any, name: str) -> Task:
@@ -278,7 +290,7 @@ def _task(config: Any, name: str) -> Task:
     return "regression" if config.num_labels < 2 and kind != "multi_label_classification" else PROBLEM_TYPES[kind]
 
 
-def _check_attention(attention: str) -> None:
+def check_attention(attention: str) -> None:
     if attention not in AGGREGATIONS:
         raise unknown("attention", attention, AGGREGATIONS)
 

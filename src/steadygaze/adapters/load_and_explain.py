@@ -7,6 +7,8 @@ from pkgutil import resolve_name
 from typing import Any
 
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.hosted.server import is_hosted
+from steadygaze.adapters.label_votes import CONCURRENCY, QueryOptions
 from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
 from steadygaze.adapters.prompt import read_prompt
 from steadygaze.core.arguments import choice, flag, integer, optional, sequence_of, validated
@@ -22,6 +24,7 @@ from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import check_distinct
 from steadygaze.explainers.resolve_explainer import default_explainer, resolve_explainer
 from steadygaze.models import inference
+from steadygaze.models.encoders.weight_options import DTYPES, WeightOptions
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.word_weights import WordWeights, word_weights_of
 
@@ -29,15 +32,36 @@ CHUNK = 256
 """Texts that are explained between two reports of progress."""
 
 
-@validated(classes=optional(sequence_of), attention=choice("last", "rollout"))
+@validated(
+    classes=optional(sequence_of),
+    attention=choice("last", "rollout"),
+    votes=optional(integer(1)),
+    max_requests=optional(integer(0)),
+    concurrency=integer(1),
+    dtype=choice(*DTYPES),
+    examples=sequence_of,
+    chat=flag,
+    calibrate=flag,
+)
 def load(
     model: Any,
     *,
     classes: Sequence[Label] | None = None,
     device: str = "auto",
     attention: str = "last",
+    dtype: str = "auto",
+    device_map: Any = None,
+    quantization_config: Any = None,
+    base_model: str | Path | None = None,
     prompt: str | None = None,
     label_words: Mapping[Label, str] | None = None,
+    votes: int | None = None,
+    max_requests: int | None = None,
+    concurrency: int = CONCURRENCY,
+    instruction: str | None = None,
+    examples: Sequence[tuple[str, Label]] = (),
+    chat: bool = False,
+    calibrate: bool = False,
 ) -> Any:
     """Load a model that can predict and explain.
 
@@ -45,8 +69,9 @@ def load(
     ----------
     model : str, Path, tuple, pipeline, object or function
         A folder of `save` gives a TextClassifier or an ImageClassifier.  All other models give a ModelAdapter: a folder
-        or hub id of a Hugging Face classifier, a text-classification pipeline, or a tuple (model, tokenizer).  So do a
-        fitted scikit-learn pipeline, another object with `predict_proba`, and a function texts -> probabilities.
+        or hub id of a Hugging Face classifier or of a LoRA adapter, a text-classification pipeline, or a tuple (model,
+        tokenizer).  So do a fitted scikit-learn pipeline, another object with `predict_proba`, a function texts ->
+        probabilities or labels, and openai:MODEL@URL, a model behind an OpenAI-compatible server.
         Regression: a Hugging Face model with one output, a scikit-learn regressor, or a function texts -> numbers.
     classes : list of str or int, default=None
         Names of the classes in the order of the probabilities; required for a function that returns these.  A folder of
@@ -55,10 +80,33 @@ def load(
         auto, cpu, cuda or mps, for models that are loaded here.
     attention : str, default="last"
         last or rollout: how the heads and layers of a Hugging Face model are aggregated.
+    dtype : str, default="auto"
+        Precision of a Hugging Face model that is loaded here: auto (as stored), bf16, fp16 or fp32.
+    device_map : str or dict, default=None
+        Layers on several GPUs, as in the accelerate library: auto, or device by layer.
+    quantization_config : str or object, default=None
+        4bit or 8bit, with bitsandbytes, or a BitsAndBytesConfig or TorchAoConfig of transformers.  Needs a GPU.
+    base_model : str or Path, default=None
+        Folder or hub id of the base model of a LoRA adapter, if the adapter names a path.
     prompt : str, default=None
-        Classify with a causal language model: a prompt that contains {text}.
+        Classify with a causal language model, here or behind a server: a prompt that contains {text}.
     label_words : dict of label to str, default=None
         With `prompt`: the word that stands for each label.  The score of a class is the log-probability of its word.
+    votes : int, default=None
+        Answers per text of a function or a hosted model: shares of labels, or mean probabilities.  None: one; ten of a
+        server without log-probabilities.
+    max_requests : int, default=None
+        Most requests to the server of a hosted model, retries included.  A run whose estimate is larger is refused.
+    concurrency : int, default=8
+        Requests at a time.
+    instruction : str, default=None
+        With `prompt`: what precedes it once; the system message of a chat.
+    examples : list of (text, label), default=()
+        With `prompt`: solved examples between instruction and text.
+    chat : bool, default=False
+        With `prompt`: write the prompt with the tokenizer's chat template, as the last message of the user.
+    calibrate : bool, default=False
+        With `prompt`: subtract the scores of an empty text.
 
     Returns
     -------
@@ -73,19 +121,29 @@ def load(
     >>> model.predict(["a good film", "a dull one"]).tolist()
     ['yes', 'no']
     """
-    if isinstance(model, str | Path):
+    if isinstance(model, str | Path) and not is_hosted(model):
         folder = Path(os.path.expanduser(model))  # Path.expanduser raises an error for an unknown user
         recover_folder(folder)
         if is_fitted(folder):
             raise UserError(f"{folder} is a fitted explainer; load it with load_explainer(folder, black_box)")
         if read_object_or_empty(folder / "config.json").get("kind") == "image-classifier":
-            if not (classes is None and prompt is None and label_words is None and attention == "last"):
+            if any(value is not None for value in (classes, prompt, label_words)) or attention != "last":
                 raise UserError(
                     f"{folder} is an image classifier: leave out classes=, attention=, prompt= and label_words="
                 )
             return resolve_name("steadygaze.images.image_classifier:ImageClassifier").load(folder, device)
-    instructions = read_prompt(prompt, label_words)
-    adapter = as_adapter(model, classes=classes, device=device, attention=attention, prompt=instructions)
+    adapter = as_adapter(
+        model,
+        classes=classes,
+        device=device,
+        attention=attention,
+        prompt=read_prompt(
+            prompt, label_words, instruction=instruction, examples=examples, chat=chat, calibrate=calibrate
+        ),
+        queries=QueryOptions(votes=votes, max_requests=max_requests, concurrency=concurrency),
+        weights=WeightOptions(dtype, device_map, quantization_config),
+        base_model=base_model,
+    )
     adapter.health.warn(stacklevel=3)
     if adapter.saved is None:
         return adapter

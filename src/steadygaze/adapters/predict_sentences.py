@@ -139,7 +139,7 @@ def _each_sentence(
             own = [_spans(numbers[i][batch.mask[i]].tolist(), placed.spans[row]) for i, row in enumerate(rows.tolist())]
             yield from _in_text(model, batch, rows, numbers, own)
         return
-    spans = split_sentences(texts)
+    spans = _split_sentences(texts)
     spans = [list(known) if known else own for known, own in zip(annotated or [None] * len(texts), spans, strict=True)]
     flat = [(row, span) for row, own in enumerate(spans) for span in own]
     if not flat:
@@ -150,10 +150,10 @@ def _each_sentence(
     yield from ((row, span, probs, False) for (row, span), probs in zip(flat, probabilities, strict=True))
 
 
-def split_sentences(texts: Sequence[str]) -> list[list[Span]]:
+def _split_sentences(texts: Sequence[str]) -> list[list[Span]]:
     """The spans of the sentences of each text, by the rules of core/maths/sentence_ends.py.
 
-    >>> split_sentences(["Dr. Bell came. Why?", ""])
+    >>> _split_sentences(["Dr. Bell came. Why?", ""])
     [[(0, 14), (15, 19)], []]
     """
     tokenizer = build_word_tokenizer(texts, max_length=max(1, *map(len, texts)))

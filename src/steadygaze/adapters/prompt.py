@@ -1,49 +1,160 @@
-"""Prompts: a text inside a template, and one label word per class.
+"""Prompts: a text inside a template, one label word per class, and more if wanted.
 
-    Review: {text}\nSentiment:          positive -> " good", negative -> " bad"
+    instruction                 Is the review positive or negative?
+    example, one for each       Review: A fine film.\nSentiment: good
+    template                    Review: {text}\nSentiment:
 
-The prompt and the text are tokenized together, as a direct call would do.  A token with characters of the text belongs
-to the text; all others are special tokens, which are never removed and have no weight.  Truncation removes the end of
-the text, never the prompt.  Special tokens written in the template ("<|user|>") are encoded as such; those in a text
-are ordinary text.
+Label words: positive -> " good", negative -> " bad".  Blank lines separate the parts.  For a chat model, the
+instruction is the system message, an example is a message of the user and its answer, and the template is the last
+message of the user; the tokenizer's chat template writes the roles.
+
+Each part with words is a segment of the prompt: the instruction, each example, the text, and the words of the template
+before and after the text.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from tokenizers import Encoding, Tokenizer
-
-from steadygaze.core.errors import UserError
-from steadygaze.core.ragged import TokenArray, TokenizedTexts, row_starts
+from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label, Span
-from steadygaze.core.untrusted_files import foreign_error
-from steadygaze.data.subword_tokenizer import PieceTokenizer, spot
-from steadygaze.data.text_tokenizer import UNABLE, chunks
-from steadygaze.data.word_segmentation import word_breaks
 
 FIELD = "{text}"
 """The position of the text in a prompt."""
 USAGE = 'prompt="Review: {text}\\nSentiment:", label_words={"positive": " good", "negative": " bad"}'
+SEPARATOR = "\n\n"
+Messages = list[dict[str, str]]
+ChatTemplate = Callable[[Messages], str]
+"""Messages -> the prompt, up to the first token of the answer."""
+
+
+@dataclass(frozen=True)
+class RenderedPrompt:
+    """The characters before and after a text."""
+
+    before: str
+    after: str
+    segments_before: tuple[Span, ...]
+    """Spans in `before`."""
+    segments_after: tuple[Span, ...]
+    """Spans in `after`."""
+    complete: bool = False
+    """True if it contains the special tokens, which a chat template writes."""
+
+    def fill(self, text: str) -> str:
+        return f"{self.before}{text}{self.after}"
+
+    def unfill(self, prompt: str) -> str:
+        """The text of a filled prompt."""
+        return prompt[len(self.before) : len(prompt) - len(self.after)]
+
+    def segments(self, text: str) -> list[Span]:
+        """The segments of the filled prompt."""
+        start, end = len(self.before), len(self.before) + len(text)
+        own = [(start + len(text) - len(text.lstrip()), start + len(text.rstrip()))] if text.strip() else []
+        return [*self.segments_before, *own, *((first + end, last + end) for first, last in self.segments_after)]
 
 
 @dataclass(frozen=True)
 class Prompt:
-    before: str
-    after: str
+    template: str
+    """Contains FIELD once."""
     label_words: Mapping[Label, str]
+    instruction: str = ""
+    examples: tuple[tuple[str, Label], ...] = ()
+    """Texts with their labels."""
+    chat: bool = False
+    """The tokenizer's chat template writes the prompt."""
+    calibrate: bool = False
+    """Subtract the scores of an empty text, see `prompted_model`."""
+
+    @property
+    def before(self) -> str:
+        """The characters before the text, without a chat template."""
+        return SEPARATOR.join([*filter(None, [self.instruction]), *self._solved, ""]) + self.template.split(FIELD)[0]
+
+    @property
+    def after(self) -> str:
+        """The characters after the text, without a chat template."""
+        return self.template.split(FIELD)[1]
+
+    @property
+    def messages(self) -> Messages:
+        """The conversation, with FIELD in place of the text."""
+        turns = [("system", self.instruction)] if self.instruction else []
+        for text, label in self.examples:
+            turns += [("user", self.template.replace(FIELD, text)), ("assistant", self.label_words[label].strip())]
+        return [{"role": role, "content": content} for role, content in [*turns, ("user", self.template)]]
 
     @property
     def facts(self) -> dict[str, str]:
+        """For the report."""
         words = ", ".join(f"{label}: {word!r}" for label, word in self.label_words.items())
-        return {"prompt": f"{self.before}{FIELD}{self.after}", "label words": words}
+        facts = {"prompt": f"{self.before}{FIELD}{self.after}", "label words": words}
+        if self.chat:
+            facts["chat template"] = "the tokenizer's"
+        if self.calibrate:
+            facts["calibration"] = "on an empty text"
+        return facts
+
+    def rendered(self, chat_template: ChatTemplate | None) -> RenderedPrompt:
+        """The prompt as one string; `chat_template`: that of the tokenizer, None if it has none."""
+        if not self.chat:
+            return self._placed(self.before, self.after)
+        if chat_template is None:
+            raise UserError("the tokenizer has no chat template: leave out chat=True (--chat), and write the roles")
+        whole = chat_template(self.messages)
+        if whole.count(FIELD) != 1:
+            raise UserError(f"the chat template writes the text {whole.count(FIELD)} times; it must write it once")
+        return self._placed(*whole.split(FIELD), complete=True)
+
+    @property
+    def _solved(self) -> list[str]:
+        """The examples with their label words."""
+        return [self.template.replace(FIELD, text) + self.label_words[label] for text, label in self.examples]
+
+    def _placed(self, before: str, after: str, *, complete: bool = False) -> RenderedPrompt:
+        """With the spans of the segments, which follow each other."""
+        first, last = self.template.split(FIELD)
+        examples = [
+            (self.template.replace(FIELD, text).strip(), self.label_words[label].strip())
+            for text, label in self.examples
+        ]
+        parts = [(self.instruction.strip(),), *examples, (first.strip(),)]
+        return RenderedPrompt(
+            before, after, tuple(_spans(before, parts)), tuple(_spans(after, [(last.strip(),)])), complete
+        )
 
 
-def read_prompt(template: Any, label_words: Any) -> Prompt | None:
+def _spans(text: str, parts: Sequence[tuple[str, ...]]) -> Iterator[Span]:
+    """The span of each part that is not empty: from its first string to its last."""
+    position = 0
+    for strings in parts:
+        if not any(strings):
+            continue
+        starts = []
+        for string in strings:
+            position = text.find(string, position)
+            if position < 0:
+                raise UserError(f"the chat template changes {string!r:.80}: remove white space around it")
+            starts.append(position)
+            position += len(string)
+        yield starts[0], position
+
+
+def read_prompt(
+    template: Any,
+    label_words: Any,
+    *,
+    instruction: Any = None,
+    examples: Any = (),
+    chat: bool = False,
+    calibrate: bool = False,
+) -> Prompt | None:
     """The prompt of `load`; None without template and words."""
     if template is None and label_words is None:
+        if instruction is not None or len(examples) or chat or calibrate:
+            raise UserError(f"instruction=, examples=, chat= and calibrate= need prompt= and label_words=: {USAGE}")
         return None
     if template is None or label_words is None:
         raise UserError(f"a prompt needs label words, and label words need a prompt: {USAGE}")
@@ -54,8 +165,19 @@ def read_prompt(template: Any, label_words: Any) -> Prompt | None:
     for label, word in label_words.items():
         if not isinstance(word, str) or not word:
             raise UserError(f"the label word of {label!r:.40} must be a string that is not empty, found {word!r:.40}")
-    before, after = template.split(FIELD)
-    return Prompt(before, after, dict(label_words))
+    if instruction is not None and (not isinstance(instruction, str) or FIELD in instruction):
+        raise UserError(f"instruction must be a string without {FIELD}, found {instruction!r:.80}")
+    solved = tuple(_read_example(example, label_words) for example in examples)
+    return Prompt(template, dict(label_words), instruction or "", solved, chat, calibrate)
+
+
+def _read_example(example: Any, label_words: Mapping[Label, str]) -> tuple[str, Label]:
+    if not isinstance(example, Sequence) or len(example) != 2 or not isinstance(example[0], str) or FIELD in example[0]:
+        raise UserError(f"an example must be a pair (text, label), found {example!r:.80}")
+    names = {str(label): label for label in label_words}
+    if str(example[1]) not in names:
+        raise unknown("label of an example", example[1], names)
+    return example[0], names[str(example[1])]
 
 
 def parse_label_words(options: Sequence[str]) -> dict[str, str] | None:
@@ -64,88 +186,22 @@ def parse_label_words(options: Sequence[str]) -> dict[str, str] | None:
     >>> parse_label_words(["positive= good", "negative= bad"])
     {'positive': ' good', 'negative': ' bad'}
     """
-    for option in options:
-        if "=" not in option:
-            raise UserError(f"--label-word {option!r:.40} must be LABEL=WORD, as in --label-word positive=' good'")
-    return {label: word for label, _, word in (option.partition("=") for option in options)} or None
+    return dict(_label_and_value("--label-word", "positive=' good'", option) for option in options) or None
 
 
-class PromptTokenizer(PieceTokenizer):
-    """Tokenizer of texts inside a prompt; `token_limit`: tokens in all."""
+def parse_examples(options: Sequence[str]) -> list[tuple[str, str]]:
+    """The examples of the command line.
 
-    def __init__(self, engine: Tokenizer, prompt: Prompt, *, token_limit: int, pad_id: int) -> None:
-        special = [token.content for token in engine.get_added_tokens_decoder().values() if token.special]
-        pattern = re.compile("|".join(map(re.escape, special)) or r"(?!)")
-        ends = [match.end() for match in pattern.finditer(prompt.before)]
-        first, last = pattern.search(prompt.after), ends[-1] if ends else 0
-        edge = len(prompt.after) if first is None else first.start()
-        lead = engine.encode(prompt.before[:last], add_special_tokens=False).ids
-        trail = engine.encode(prompt.after[edge:], add_special_tokens=False).ids
-        super().__init__(engine, max_length=token_limit, pad_id=pad_id)
-        self._head, self._tail = prompt.before[last:], prompt.after[:edge]
-        self._before, self._after = [*self._before, *lead], trail  # nothing follows the prompt
-        ends = [match.end() for match in pattern.finditer(prompt.after)]
-        context = prompt.after[ends[-1] :] if ends else f"{self._head}a{self._tail}"
-        self.label_ids = self._label_ids(context, list(prompt.label_words.values()))
-        """The tokens of each label word after the prompt."""
-        self._token_limit = token_limit - max(map(len, self.label_ids)) + 1
-        self.max_length = self._token_limit - int(self.place(["a"]).ragged.lengths[0]) + 1
-        if self.max_length < 1:
-            raise UserError(f"the prompt is too long: the model reads {token_limit} tokens and no text is left")
-
-    def _label_ids(self, context: str, words: list[str]) -> list[list[int]]:
-        """`context`: the characters before the word."""
-        plain, *completed = (self._engine.encode(context + word, add_special_tokens=False).ids for word in ("", *words))
-        for word, ids in zip(words, completed, strict=True):
-            if ids[: len(plain)] != plain or len(ids) == len(plain):
-                raise UserError(
-                    f"the label word {word!r:.40} is not a separate token after the prompt: remove the space at the "
-                    "end of the prompt, and begin the word with a space"
-                )
-        label_ids = [ids[len(plain) :] for ids in completed]
-        if len({tuple(ids) for ids in label_ids}) < len(words):
-            raise UserError(f"two label words have the same tokens: {', '.join(map(repr, words)):.200}")
-        return label_ids
-
-    def encode(self, texts: Sequence[str], *, question: bool = False) -> TokenArray:
-        return self.place(texts).ragged
-
-    def place(self, texts: Sequence[str], *, question: bool = False) -> TokenizedTexts:
-        rows = list(self._rows(texts))
-        lengths = np.array([[len(part) for part in row.parts] for row in rows], np.int64).reshape(-1, 3)
-        ids = np.array([token for row in rows for part in row.parts for token in part], np.int32)
-        words = np.repeat(np.tile([False, True, False], len(rows)), lengths.ravel())
-        cut = np.array([row.cut for row in rows], np.bool_)
-        ragged = TokenArray(ids, words, row_starts(lengths.sum(1)), cut)
-        return TokenizedTexts(ragged, [row.spans for row in rows], [row.groups for row in rows])
-
-    def _rows(self, texts: Sequence[str]) -> Iterator["_PromptedText"]:
-        for chunk in chunks(texts):
-            strings = [self._prepare(text) for text in chunk]
-            with foreign_error(UNABLE):
-                prompts = [f"{self._head}{text}{self._tail}" for text in strings]
-                encodings = self._engine.encode_batch(prompts, add_special_tokens=False)
-            breaks = word_breaks(strings)
-            for row, (text, encoding) in enumerate(zip(strings, encodings, strict=True)):
-                yield self._row(text, encoding, breaks.get(row))
-
-    def _row(self, text: str, encoding: Encoding, breaks: Any) -> "_PromptedText":
-        start, end = len(self._head), len(self._head) + len(text)
-        offsets = encoding.offsets
-        inside = [i for i, (first, last) in enumerate(offsets) if first < end and last > start]
-        empty = sum(last <= start for _, last in offsets)
-        first, last = (inside[0], inside[-1] + 1) if inside else (empty, empty)
-        before, after = [*self._before, *encoding.ids[:first]], [*encoding.ids[last:], *self._after]
-        own = [(max(a, start) - start, min(b, end) - start) for a, b in offsets[first:last]]
-        ids, spans, groups = spot(text, encoding.ids[first:last], own, encoding.word_ids[first:last], breaks)
-        kept = max(0, self._token_limit - len(before) - len(after))
-        return _PromptedText((before, ids[:kept], after), spans[:kept], groups[:kept], len(ids) > kept)
+    >>> parse_examples(["positive=A fine film."])
+    [('A fine film.', 'positive')]
+    """
+    pairs = (_label_and_value("--example", "positive='A fine film.'", option) for option in options)
+    return [(text, label) for label, text in pairs]
 
 
-@dataclass(frozen=True)
-class _PromptedText:
-    parts: tuple[list[int], list[int], list[int]]
-    """Ids before, of and after the text."""
-    spans: list[Span]
-    groups: Sequence[int]
-    cut: bool
+def _label_and_value(option: str, usage: str, value: str) -> tuple[str, str]:
+    if "=" not in value:
+        kind = "WORD" if option == "--label-word" else "TEXT"
+        raise UserError(f"{option} {value!r:.40} must be LABEL={kind}, as in {option} {usage}")
+    label, _, rest = value.partition("=")
+    return label, rest

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.adapters.transformer_network import Read, TransformerModel
+from steadygaze.adapters.transformer_network import Read, TransformerModel, global_attention
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenArray, TokenizedTexts
 from steadygaze.core.types import Batch
@@ -97,6 +97,7 @@ def try_network(network: Any, ids: Tensor) -> NetworkTrial:
             attention_mask=torch.ones_like(ids),
             output_attentions=True,
             output_hidden_states=True,
+            **global_attention(network, ids),
         )
         return NetworkTrial(_read(output.logits, output.hidden_states), _attentive(output.attentions, ids.shape[1]))
 

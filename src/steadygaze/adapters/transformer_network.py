@@ -73,6 +73,15 @@ def configurations(network: Any) -> list[Any]:
     return list({id(part.config): part.config for part in network.modules() if hasattr(part, "config")}.values())
 
 
+def global_attention(network: Any, ids: Tensor) -> dict[str, Tensor]:
+    """The input that tells Longformer which token attends to all: [CLS].  (B,T)"""
+    if "global_attention_mask" not in inspect.signature(network.forward).parameters:
+        return {}
+    mask = torch.zeros_like(ids, dtype=torch.long)
+    mask[:, 0] = 1
+    return {"global_attention_mask": mask}
+
+
 @dataclass(frozen=True, slots=True)
 class ForwardOptions:
     padding: int
@@ -96,7 +105,7 @@ class TransformerModel(Model):
 
     def __init__(self, network: Any, options: ForwardOptions, read: Read, has_attention: bool = True) -> None:
         super().__init__()
-        self.capabilities: frozenset[Capability] = frozenset({"embeddings"})
+        self.capabilities: frozenset[Capability] = frozenset({"embeddings", "transformer"})
         if has_attention:
             self.capabilities |= {"attention"}
         self.network = network
@@ -216,6 +225,7 @@ class TransformerModel(Model):
             inputs["token_type_ids"] = row.part
         if self.read == "last" and self._numbered:
             inputs["position_ids"] = (row.real.long().cumsum(1) - 1).clamp_min(0)
+        inputs |= global_attention(self.network, row.part)
         output = self.network(
             inputs_embeds=row.vectors, attention_mask=row.real.long(), output_attentions=with_attention, **inputs
         )

@@ -1,40 +1,33 @@
-"""AuditFindings -> Report: the rows, verdicts, notes, examples and plot points."""
+"""AuditFindings -> Report: the rows, verdicts, notes and examples."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer
+from steadygaze.auditing.noise_intervals import with_query_noise
+from steadygaze.auditing.plot_points import plot_points
 from steadygaze.auditing.prepare_case import AuditRequest, PreparedCase, Settings
 from steadygaze.auditing.report_texts import evaluation_and_explanations, largest_shifts
 from steadygaze.auditing.substitute_counts import substitute_counts
 from steadygaze.core import __version__
 from steadygaze.core.maths.collapse import DISTINCT
-from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.macro_f1 import confusion_counts
 from steadygaze.core.types import texts_of
 from steadygaze.core.untrusted_files import digest_values
-from steadygaze.data.token_alignment import coverage
+from steadygaze.data.token_alignment import Coverage, coverage
 from steadygaze.properties import PROPERTIES, conditions, facts, measure_of, property_facts
 from steadygaze.properties.audit_case import (
-    AuditCase,
     Finding,
-    Rows,
     other_explainers,
     selecting_explainers,
-    texts_without_selection,
 )
 from steadygaze.properties.commands import AuditCommands
-from steadygaze.properties.measures.stability_measures import saliency_divergence
 from steadygaze.properties.property import COLLAPSED
-from steadygaze.properties.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.properties.verdict_rules import (
     SHUFFLED_LEAK,
     AdviceContext,
@@ -54,18 +47,15 @@ from steadygaze.results.leakage_warnings import READER, by_measure, selection_wa
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.recommendation import recommend
 from steadygaze.results.report import Report
-from steadygaze.results.row import MeasureKey, Row, Verdict, mean_row, ratio_row
+from steadygaze.results.row import Row, Verdict, mean_row, ratio_row, within
+from steadygaze.results.seed_intervals import mean_intervals
 
 TITLE = "Explanation audit"
 INTERRUPTED, CHOSEN_MEASURES = Note(NoteCode.INTERRUPTED), Note(NoteCode.CHOSEN_MEASURES)
-MAX_POINTS = 1000
-"""Points of a plot; a probe has at most a fifth of them."""
-CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
 MAPPED = 5
 """Labels listed with their classes in a note."""
 LEAST_REACH = 1e-3
 """Least distance between shuffled weights and the best known ones, such as a tenth of a percentage point."""
-Points = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -109,28 +99,17 @@ def build_report(audited: AuditFindings) -> Report:
         ),
         "seed": prepared.case.config.seed,
     }
-    attention = {"attention": adapter.facts["attention"]} if "attention" in adapter.facts else {}
-    rows = tuple(
-        _row(finding, {**common_settings, **(attention if finding.explainer == "attention" else {}), "v": __version__})
-        for finding in findings
-    )
-    audit_facts = {
-        "model": f"{adapter.name}, {adapter.kind}",
-        **adapter.facts,
-        **(tokens.facts if adapter.fingerprint else {}),
-        "explanation": main,
-        "texts": str(audited.request.draw or count_text(len(prepared.examples), "text")),
-        **(
-            {}
-            if training_texts is None
-            else {"training texts": _training_texts(training_texts, len(prepared.examples))}
-        ),
-        **{name: str(value) for name, value in audited.request.facts.items()},
-        "steadygaze": __version__,
-    }
+    rows = with_query_noise(_rows(audited, common_settings))
     health = _health(audited, rows)
     answers = _verdicts_by(audited, rows, health)
-    report = Report(TITLE, rows, answers[main], facts=audit_facts, measures=facts(), properties=property_facts())
+    report = Report(
+        TITLE,
+        rows,
+        answers[main],
+        facts=_audit_facts(audited, tokens, training_texts),
+        measures=facts(),
+        properties=property_facts(),
+    )
     report = replace(report, probes=conditions(), sections=audited.sections)
     report = replace(report, health=health + _health_of_other_seeds(audited.request.others))
     if audited.incomplete:
@@ -156,6 +135,27 @@ def build_report(audited: AuditFindings) -> Report:
         evaluation=evaluation and _with_health(evaluation, health),
         explanations=Explanations(replace(explanation, health=health) for explanation in explanations),
     )
+
+
+def _audit_facts(audited: AuditFindings, tokens: Coverage, training_texts: int | None) -> dict[str, str]:
+    """What was audited, as the page shows it."""
+    prepared, adapter, noise = audited.prepared, audited.prepared.adapter, audited.prepared.case.noise
+    return {
+        "model": adapter.name,
+        "model type": adapter.kind,
+        **adapter.facts,
+        **(tokens.facts if adapter.fingerprint else {}),
+        **({} if noise is None else {"query noise": noise.sentence}),
+        "explanation": audited.explainer,
+        "texts": str(audited.request.draw or count_text(len(prepared.examples), "text")),
+        **(
+            {}
+            if training_texts is None
+            else {"training texts": _training_texts(training_texts, len(prepared.examples))}
+        ),
+        **{name: str(value) for name, value in audited.request.facts.items()},
+        "steadygaze": __version__,
+    }
 
 
 def _verdicts_by(audited: AuditFindings, rows: Sequence[Row], health: Health) -> dict[str, tuple[Verdict, ...]]:
@@ -234,6 +234,14 @@ def _predictions_digest(prepared: PreparedCase) -> str:
     return digest_values(np.floor(prepared.case.probs.numpy() * 100 + 0.318).astype(np.int64))[:12]
 
 
+def _rows(audited: AuditFindings, common_settings: Settings) -> Iterator[Row]:
+    facts = audited.prepared.adapter.facts
+    attention = {"attention": facts["attention"]} if "attention" in facts else {}
+    for finding in audited.findings:
+        own = attention if finding.explainer == "attention" else {}
+        yield _row(finding, {**common_settings, **own, "v": __version__})
+
+
 def _row(finding: Finding, common_settings: Settings) -> Row:
     row = _score(finding, common_settings)
     return replace(row, caveat=finding.caveat) if row.n else row
@@ -262,7 +270,11 @@ def _score(finding: Finding, common_settings: Settings) -> Row:
     if finding.floor is not None and finding.best is not None:
         return _between(finding, settings, notes)
     of = measure_of(finding.measure)
-    return mean_row(finding.measure, values.tolist(), settings, notes=notes, proportion=of.proportion, bounds=of.bounds)
+    row = mean_row(finding.measure, values.tolist(), settings, notes=notes, proportion=of.proportion, bounds=of.bounds)
+    if finding.of_models is None or row.interval is None:
+        return row
+    interval = mean_intervals({"": finding.of_models[:, finding.values.isfinite()].numpy()})[""]
+    return replace(row, interval=interval and within(interval, of.bounds))
 
 
 def _between(finding: Finding, settings: Settings, notes: tuple[Note, ...]) -> Row:
@@ -276,6 +288,8 @@ def _between(finding: Finding, settings: Settings, notes: tuple[Note, ...]) -> R
     ends = note(NoteCode.BETWEEN, own=float(own.mean()), floor=float(floor.mean()), best=float(best.mean()))
     if (best - floor).mean() < LEAST_REACH:
         return Row(finding.measure, math.nan, 0, None, settings, absent=replace(ends, code=NoteCode.NOTHING_MATTERS))
+    if finding.exact:
+        notes = (note(NoteCode.EXACT_ENDS, exact=finding.exact, texts=len(own)), *notes)
     gain, reach = (own - floor).tolist(), (best - floor).tolist()
     bounds = measure_of(finding.measure).bounds
     return ratio_row(finding.measure, gain, reach, settings, notes=(ends, *notes), bounds=bounds)
@@ -292,6 +306,7 @@ def _health(audited: AuditFindings, rows: Sequence[Row]) -> Health:
     labels = None if case.data.label is None else case.data.label.tolist()
     fitted = (item.health for item in audited.request.explainers if isinstance(item, TextExplainer))
     health = sum(fitted, adapter.health)
+    health += HEALTHY if case.noise is None else case.noise.health
     health += constant_prediction(case.probs.argmax(-1).tolist(), labels, adapter.classes)
     for row in rows:
         collapsed = row.measure == COLLAPSED and row.value > 0 and row.n >= DISTINCT  # too few texts say little
@@ -361,72 +376,3 @@ def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[Note]:
         yield from selection_warnings(own, None if is_rationale else name)
         if is_rationale and READER not in by_measure(own):
             yield Note(NoteCode.LEAKAGE_NOT_TESTED)
-
-
-def plot_points(case: AuditCase, explainer: str, findings: Sequence[Finding]) -> dict[str, Points]:
-    """A sample of the values for each plot; plots without points are left out."""
-    plots = {
-        "moves": _shifts(case, explainer, findings),
-        "seeds": _seeds(case, explainer, findings),
-        "aopc": _aopc(findings),
-        "gradient": _gradient(case, explainer),
-    }
-    return {name: points for name, points in plots.items() if points}
-
-
-def _shifts(case: AuditCase, explainer: str, findings: Sequence[Finding]) -> Points:
-    """The shift of each text under each probe."""
-    points = []
-    for finding in findings:
-        measure, probe = finding.key.measure, finding.key.probe
-        is_shift = measure == "jensen-shannon" and probe in case.probes and finding.explainer == explainer
-        if is_shift and finding.values is not None:
-            values = finding.values[finding.values.isfinite()][: MAX_POINTS // 5].tolist()
-            points += [{"probe": probe, "distance": round(value, 5)} for value in values]
-    return points
-
-
-def _seeds(case: AuditCase, explainer: str, findings: Sequence[Finding]) -> Points:
-    """For every two seeds and each text: their divergence, and the largest weight of the first."""
-    key = MeasureKey("jensen-shannon", SEEDS)
-    if not any(finding.key == key and finding.values is not None for finding in findings):
-        return []
-    points, explained = [], _explained(case, explainer, case.rows(explainer))
-    for rows, batch in case.batches(explained[:: max(1, len(explained) // MAX_POINTS)]):
-        for first, second in combinations(seed_saliencies(case, explainer, rows, batch), 2):
-            largest, divergence = normalize(first, batch.mask).amax(-1), saliency_divergence(first, second, batch.mask)
-            pairs = torch.stack([largest, divergence], -1).cpu().tolist()
-            points += [{"max": round(high, 4), "distance": round(distance, 5)} for high, distance in pairs]
-    return points[:: max(1, len(points) // MAX_POINTS)]
-
-
-def _explained(case: AuditCase, explainer: str, rows: Rows) -> Rows:
-    """The texts whose selection is not empty."""
-    explained: Rows = rows[~texts_without_selection(case, explainer).numpy()[rows]]
-    return explained
-
-
-def _aopc(findings: Sequence[Finding]) -> Points:
-    """The mean probability drop at each size, by explainer."""
-    drops: dict[tuple[str, str], dict[str, float]] = {}
-    for finding in findings:
-        name, size = finding.key.measure, finding.key.probe
-        if name in CURVES and size.endswith("%") and finding.values is not None and finding.explainer:
-            values = finding.values[finding.values.isfinite()]
-            drops.setdefault((finding.explainer, size), {})[CURVES[name]] = round(float(values.mean()), 5)
-    return [{"explainer": name, "share": int(size[:-1]) / 100, **drop} for (name, size), drop in drops.items()]
-
-
-def _gradient(case: AuditCase, explainer: str) -> Points:
-    """The normalized saliency and gradient of each word in the sample."""
-    if explainer == "gradient" or "embeddings" not in case.model.capabilities or "selection" in case.model.capabilities:
-        return []  # the gradient of words outside a selection is 0 by construction
-    points: list[Mapping[str, Any]] = []
-    sample = _explained(case, explainer, case.sample)
-    gradients = case.gradient("extension_points" in case.model.capabilities, sample)
-    for rows, batch in case.batches(sample):
-        weights = normalize(case.gather_rows(case.saliency(explainer), rows, batch), batch.mask)
-        slope = normalize(case.gather_rows(gradients, rows, batch), batch.mask)
-        pairs = torch.stack([weights, slope], -1)[batch.mask].cpu().tolist()
-        points += [{"attention": round(a, 4), "gradient": round(g, 4)} for a, g in pairs]
-    return points[:: max(1, len(points) // MAX_POINTS)]

@@ -9,11 +9,11 @@ The equations are in `certificate_bounds`.
 import dataclasses
 import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,9 +23,8 @@ from steadygaze.certificates.certificate_bounds import Bounds
 from steadygaze.certificates.certificate_bounds import certify_batch as certify_batch
 from steadygaze.core.errors import UserError, one_line, printable
 from steadygaze.core.maths.distributions import Norm
-from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.rounding import percent
-from steadygaze.core.types import Batch, Forward, Label
+from steadygaze.core.types import Batch, Forward, Label, OnProgress, no_progress
 from steadygaze.data.batches import by_length, collate
 from steadygaze.estimator.inputs import is_single_text
 from steadygaze.estimator.model_folder import SavedModel
@@ -34,14 +33,9 @@ from steadygaze.models import inference
 from steadygaze.models.classifier import has_extension_points
 from steadygaze.results.explanation import LABEL
 from steadygaze.results.formatting import short_number
-from steadygaze.results.health import HEALTHY, Health, ProblemKind
-from steadygaze.results.row import JsonResult
+from steadygaze.results.health import ProblemKind
+from steadygaze.results.text_results import LEAST, TextResults
 
-if TYPE_CHECKING:
-    from rich.console import Group
-
-LEAST = 5
-"""Texts of the summary with the smallest certified radius."""
 SCOPE = "changes of the attention weights themselves, not of words, embeddings or seeds"
 
 
@@ -95,24 +89,13 @@ class Certificate:
 
 
 @dataclass(frozen=True, repr=False)
-class Certificates(JsonResult, Sequence[Certificate]):
+class Certificates(TextResults[Certificate]):
     """One Certificate per text, in the order of the texts."""
 
-    rows: tuple[Certificate, ...]
-    """The certificates."""
-    health: Health = HEALTHY
-    """Known-bad states of the model."""
     warns_of_label: bool = True
     """True if `warnings` has a label that all texts get; False: the health of the model has it."""
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: Any) -> Any:
-        return dataclasses.replace(self, rows=self.rows[index]) if isinstance(index, slice) else self.rows[index]
-
-    def __iter__(self) -> Iterator[Certificate]:
-        return iter(self.rows)
+    scope = SCOPE
 
     @property
     def share_certified(self) -> float:
@@ -165,7 +148,7 @@ class Certificates(JsonResult, Sequence[Certificate]):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificates as values for JSON.
+        """The certificates as values for JSON; an infinite radius is "inf".
 
         Returns
         -------
@@ -173,9 +156,10 @@ class Certificates(JsonResult, Sequence[Certificate]):
             The scope, the summary and every row.
         """
         summary = {name: _plain(value) for name, value in self.summary().items()}
-        rows = [row.to_dict() for row in self.rows]
-        health = self.health.to_list()
-        return {**GENERATOR, "health": health, "sentence": SCOPE, "summary": summary, "rows": rows}
+        return {**super().to_dict(), "summary": summary}
+
+    def _row_values(self) -> list[dict[str, Any]]:
+        return [row.to_dict() for row in self.rows]
 
     def lines(self) -> list[tuple[str, str]]:
         """The summary for a terminal.
@@ -222,29 +206,9 @@ class Certificates(JsonResult, Sequence[Certificate]):
         label = repr(self.only_label)[:80]
         return [f"Every text gets the same label, {label}: the certificate is uninformative."]
 
-    def __str__(self) -> str:
-        numbers = (f"{description}: {value}" for description, value in self.lines())
-        return "\n".join([*map(str, self.health.lines), *self.warnings(), f"Certificate: about {SCOPE}.", *numbers])
-
-    __repr__ = __str__
-
-    def __rich__(self) -> "Group":
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, pad_edge=False, show_header=False)
-        for description, value in self.lines():
-            table.add_row(Text(description), Text(value))
-        own = (Text(f"! {warning}", style="bold yellow") for warning in self.warnings())
-        warnings = [*self.health.lines, *own]
-        least = Table("radius", "label", "least certain texts", box=None, pad_edge=False, header_style="bold")
-        for row in self.least_certain() if len(self) > 1 else []:
-            words = Text(one_line(row.text), no_wrap=True, overflow="ellipsis")
-            least.add_row(f"{row.radius:.4f}", Text(one_line(row.label, 24)), words)
-        scope = Text(f"This is about {SCOPE}.", style="dim")
-        body = (table, Text(), least, Text(), scope) if least.row_count else (table, scope)
-        return Group(*warnings, *body)
+    def _least(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        rows = [(f"{row.radius:.4f}", row.label, row.text) for row in self.least_certain()]
+        return ("radius", "label", "least certain texts"), rows
 
     def _over(self, name: str, statistic: Callable[[list[float]], float]) -> float | None:
         values = [value for row in self.rows if (value := getattr(row, name)) is not None]
@@ -274,6 +238,7 @@ def certify_attention(
     lower_bound: bool,
     batch_size: int,
     device: str = "auto",
+    on_progress: OnProgress = no_progress,
 ) -> Certificates:
     """One Certificate per text or pair; see `certify`."""
     clf = _classifier(clf, device)
@@ -293,8 +258,9 @@ def certify_attention(
         for row, values in zip(rows.tolist(), _rows(bounds, clf), strict=True):
             question = None if questions is None else questions[row]
             certificates[row] = Certificate(text=read[row], question=question, **{**values, **settings})
+        on_progress("certifying", len(certificates), len(read))
     warns_of_label = all(problem.kind is not ProblemKind.CONSTANT_LABEL for problem in clf.health)
-    return Certificates(tuple(certificates[row] for row in range(len(read))), clf.health, warns_of_label)
+    return Certificates(tuple(certificates[row] for row in range(len(read))), warns_of_label, health=clf.health)
 
 
 def _rows(bounds: Bounds, clf: TextClassifier) -> Iterator[dict[str, Any]]:

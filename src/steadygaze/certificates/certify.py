@@ -17,7 +17,7 @@ from steadygaze.core import arguments
 from steadygaze.core.arguments import choice, flag, instance, integer, number, optional, sequence_of, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import Norm
-from steadygaze.core.types import Label, Removal
+from steadygaze.core.types import Label, OnProgress, Removal, no_progress
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
 from steadygaze.results.audit_config import (
@@ -80,6 +80,7 @@ def certify(
     device: str = "auto",
     seed: int = 0,
     batch_size: int = inference.BATCH,
+    on_progress: OnProgress = no_progress,
 ) -> Certificates | SubstitutionCertificates | SoftStabilities:
     """Certify, per text, that no change of its attention weights, or of its words, changes the label or the top words.
 
@@ -131,6 +132,8 @@ def certify(
         Random seed of the samples.
     batch_size : int, default=128
         Texts per batch.
+    on_progress : function, default=no_progress
+        Called with the task, the number of finished texts and the total.
 
     Returns
     -------
@@ -159,7 +162,8 @@ def certify(
     if soft_stability is not None:
         check_only_soft_stability({**attention, "substitutions": substitutions}, config)
         adapter = as_adapter(model, classes=classes, device=device)
-        return certify_soft_stability(adapter, texts, soft_stability, explainer, removal, config, batch_size)
+        sampled = config, batch_size, on_progress
+        return certify_soft_stability(adapter, texts, soft_stability, explainer, removal, *sampled)
     if explainer is not None or removal != "delete":
         raise UserError("explainer and removal are about soft stability: pass soft_stability= (--soft-stability K,R)")
     if substitutions is None:
@@ -171,11 +175,12 @@ def certify(
             set_size=set_size,
         )
         level = RADIUS if radius is None else radius
-        return certify_attention(model, texts, level, norm, k, simplex, reference, lower_bound, batch_size, device)
+        bounded = norm, k, simplex, reference, lower_bound, batch_size, device, on_progress
+        return certify_attention(model, texts, level, *bounded)
     if attention != ATTENTION_DEFAULTS:
         raise UserError(
             "radius, norm, simplex, reference and lower_bound are about attention weights: leave them out with "
             "substitutions="
         )
     adapter = as_adapter(model, classes=classes, device=device)
-    return certify_substitutions(adapter, texts, substitutions, config, batch_size)
+    return certify_substitutions(adapter, texts, substitutions, config, batch_size, on_progress)

@@ -21,7 +21,6 @@ Departs from the paper: bounds by Clopper and Pearson instead of Hoeffding; smal
 words; words outside α′ are removed by default, instead of masked.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,13 +35,13 @@ from steadygaze.adapters.text_explainer import TextExplainer, check_removal
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.smoothing_bounds import binomial_bounds
 from steadygaze.core.ragged import TokenizedTexts
-from steadygaze.core.random_key import RandomKey
-from steadygaze.core.types import Batch, Removal, Span
+from steadygaze.core.random_key import RandomKey, pair_key
+from steadygaze.core.types import Batch, OnProgress, Removal, Span, no_progress
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.token_alignment import merge_words
 from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.estimator.explain_texts import ResolvedRequest, resolve_request
-from steadygaze.estimator.inputs import is_single_text, read_texts
+from steadygaze.estimator.inputs import is_single_text, join_questions, read_texts
 from steadygaze.explainers.explainer import finite_weights
 from steadygaze.perturbations.word_removal import units_of
 from steadygaze.properties.probes.added_words import Additions
@@ -60,6 +59,7 @@ def certify_soft_stability(
     removal: Removal,
     sampling: SubstitutionConfig,
     batch_size: int,
+    on_progress: OnProgress = no_progress,
 ) -> SoftStabilities:
     """One rate per text or pair; words of a question stay.  `sampling`: samples, confidence and seed; see `certify`."""
     top, added = soft_stability
@@ -71,6 +71,8 @@ def certify_soft_stability(
     adapter = adapter.for_pairs(questions is not None)
     adapter.check_classes()
     check_removal(adapter, config.removal)
+    adapter.plan_queries(config.samples, read)
+    adapter = adapter.with_noise(join_questions(read, questions))
     method = explainer.for_adapter(adapter) if isinstance(explainer, TextExplainer) else explainer
     request = ExplainRequest(None, method, seed=config.seed, batch_size=batch_size)
     resolved = resolve_request(
@@ -83,13 +85,12 @@ def certify_soft_stability(
     certificates: dict[int, SoftStability] = {}
     for rows in by_length(data, batch_size, adapter.model.tokens_per_pass):
         batch = collate(data, rows).to(adapter.model.device)
-        key = torch.tensor([_key(read[row], "" if questions is None else questions[row]) for row in rows.tolist()])
-        values_of_rows = _values(adapter, batch, key.to(batch.ids.device), resolved, config)
-        for row, values in zip(rows.tolist(), values_of_rows, strict=True):
+        for row, values in zip(rows.tolist(), _values(adapter, batch, resolved, config), strict=True):
             values["selected"] = _words(read[row], _word_spans(placed, row, data), values["selected"])
             question = None if questions is None else questions[row]
             certificates[row] = SoftStability(text=read[row], question=question, **values)
-    return SoftStabilities(tuple(certificates[row] for row in range(len(read))), config, adapter.health)
+        on_progress("certifying", len(certificates), len(read))
+    return SoftStabilities(tuple(certificates[row] for row in range(len(read))), config, health=adapter.health)
 
 
 def _check_lengths(data: Data, config: SoftStabilityConfig) -> None:
@@ -102,16 +103,11 @@ def _check_lengths(data: Data, config: SoftStabilityConfig) -> None:
         )
 
 
-def _key(text: str, question: str) -> int:
-    """A hash of the characters: the ids of a black box depend on the other texts of the call."""
-    digest = hashlib.blake2b(f"{text}\0{question}".encode(errors="surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest) >> 1
-
-
 def _values(
-    adapter: ModelAdapter, batch: Batch, key: Tensor, resolved: ResolvedRequest, config: SoftStabilityConfig
+    adapter: ModelAdapter, batch: Batch, resolved: ResolvedRequest, config: SoftStabilityConfig
 ) -> list[dict[str, Any]]:
     """The fields of each certificate; `selected`: the numbers of the words."""
+    key = pair_key(batch)
     saliency = resolved.explainer.explain(adapter.model, batch, None)
     selected = selected_words(batch, finite_weights(saliency, batch), key, config.top)
     additions = Additions(config.added, config.samples, RandomKey(config.seed).child(19))

@@ -46,10 +46,10 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.certificates.substitution_plans import Plan, model_substitutions, plans
 from steadygaze.certificates.worst_rewrites import WorstRewrites, WorstRewriteSearch, has_local_states
 from steadygaze.core.maths.smoothing_bounds import Floats, binomial_bounds, is_separated
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, OnProgress, no_progress
 from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_tables import as_table
-from steadygaze.estimator.inputs import is_single_text, read_texts
+from steadygaze.estimator.inputs import is_single_text, join_questions, read_texts
 from steadygaze.models import inference
 from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.substitution_certificates import SubstitutionCertificate, SubstitutionCertificates
@@ -73,16 +73,24 @@ class Outputs:
 
 
 def certify_substitutions(
-    adapter: ModelAdapter, texts: Any, table: Any, config: SubstitutionConfig, batch_size: int
+    adapter: ModelAdapter,
+    texts: Any,
+    table: Any,
+    config: SubstitutionConfig,
+    batch_size: int,
+    on_progress: OnProgress = no_progress,
 ) -> SubstitutionCertificates:
     """One certificate per text or pair; words of a question are not substituted."""
     read, questions = read_texts([texts] if is_single_text(texts) else texts)
     adapter = adapter.for_pairs(questions is not None)
     pairs = as_table(table, folded=True)
     substitutions = model_substitutions(adapter.tokens, pairs, config.set_size)
-    rows = certificate_rows(adapter, read, questions, substitutions, config, batch_size)
+    adapter.check_classes()
+    adapter.plan_queries(config.samples, read)
+    adapter = adapter.with_noise(join_questions(read, questions))
+    rows = certificate_rows(adapter, read, questions, substitutions, config, batch_size, on_progress)
     total = sum(len({*synonyms} - {word}) for word, synonyms in pairs.items())
-    return SubstitutionCertificates(tuple(rows), config, total, total - substitutions.pairs, adapter.health)
+    return SubstitutionCertificates(tuple(rows), config, total, total - substitutions.pairs, health=adapter.health)
 
 
 def certificate_rows(
@@ -92,6 +100,7 @@ def certificate_rows(
     substitutions: Substitutions,
     config: SubstitutionConfig,
     batch_size: int,
+    on_progress: OnProgress = no_progress,
 ) -> list[SubstitutionCertificate]:
     """One certificate per text or pair, by the substitutions of a table that was prepared for the model."""
     adapter = adapter.for_pairs(questions is not None)
@@ -106,6 +115,7 @@ def certificate_rows(
         for i, (plan, output) in enumerate(zip(chunk, outputs, strict=True)):
             question = None if chunk_questions is None else chunk_questions[i]
             rows.append(_certificate(plan, output, adapter, config, question))
+        on_progress("certifying", len(rows), len(read))
     return rows
 
 

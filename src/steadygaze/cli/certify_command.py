@@ -18,7 +18,8 @@ from steadygaze.cli.command_options import (
     options_of,
 )
 from steadygaze.cli.load_models import load_adapter, load_model
-from steadygaze.cli.printing import print_json, print_omissions, print_result, until_closed
+from steadygaze.cli.printing import print_json, print_omissions, print_result, stderr_console, until_closed
+from steadygaze.cli.progress_bars import progress_bar
 from steadygaze.core.types import Removal
 from steadygaze.results.audit_config import (
     CERTIFICATE_PANEL,
@@ -135,16 +136,18 @@ def certify(
     texts = texts_of(loaded.splits[loaded.choose(split)])
     subject: Any = load_model(Path(model), common) if of_attention else load_adapter(model, options, common)
     reference = None if changes.reference is None else load_model(changes.reference, common)
-    certificates = certify(
-        subject,
-        texts,
-        **{**vars(changes), "reference": reference},
-        substitutions=substitutions,
-        **settings,
-        **soft.arguments(subject),
-        seed=common.seed,
-        batch_size=common.batch,
-    )
+    with progress_bar(stderr_console(common)) as on_progress:
+        certificates = certify(
+            subject,
+            texts,
+            **{**vars(changes), "reference": reference},
+            substitutions=substitutions,
+            **settings,
+            **soft.arguments(subject),
+            seed=common.seed,
+            batch_size=common.batch,
+            on_progress=on_progress,
+        )
     if common.json:
         print_json(certificates.to_dict())
         return

@@ -132,6 +132,9 @@ def option_words(config: type[Any], values: Mapping[str, Any]) -> list[str]:
     words = []
     for name, value in values.items():
         comma, flag = options(config)[name][1].comma, option_name(config, name)
+        if value is True:
+            words.append(flag)
+            continue
         items = value if isinstance(value, tuple) else (value,)
         words += [word for item in ([",".join(items)] if comma else items) for word in (flag, str(item))]
     return words

@@ -72,7 +72,8 @@ class ExplainOptions(TextOptions):
         str | None, model_option("--target", help="Label to explain.", show_default="the predicted label")
     ] = None
     granularity: Annotated[
-        Literal["word", "piece"], model_option("--granularity", help="Words, or subwords of a transformer.")
+        Literal["word", "piece", "segment"],
+        model_option("--granularity", help="Words, subwords of a transformer, or parts of a prompt."),
     ] = "word"
     output: Annotated[
         Literal["probability", "logit"] | None,

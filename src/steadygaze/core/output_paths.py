@@ -50,7 +50,7 @@ def check_file(path: Path, inputs: Iterable[Path] = (), replace: bool = False) -
         return False
     if stat.S_ISDIR(mode):
         raise UserError(f"{path} is a folder; name a file")
-    if not replace and not is_own_output(path):
+    if not replace and not _is_own_output(path):
         raise UserError(f"{path} exists: --replace overwrites it, or name another file")
     return True
 
@@ -92,7 +92,7 @@ def write_output(path: str | Path, text: str, replace: bool = False) -> None:
     write_text(checked, text)
 
 
-def is_own_output(path: Path) -> bool:
+def _is_own_output(path: Path) -> bool:
     """Return True if a regular file has a mark of steadygaze, or if it is empty."""
     with open_file(path) as file:
         head = file.read(HEAD)
@@ -126,7 +126,7 @@ def _check_input(path: Path, source: Path) -> None:
         inside = source.is_dir() and resolve(source) in resolve(path).parents
     except (OSError, ValueError, RuntimeError):  # the input is not there: another check refuses it
         return
-    if same or (inside and path.is_file() and not is_own_output(path)):
+    if same or (inside and path.is_file() and not _is_own_output(path)):
         raise UserError(f"{path} is an input of this command; name another path for the output")
 
 

@@ -14,7 +14,7 @@ segment_…        functions of padded texts and the sentence of each token, (B,
 No tensor of batch × tokens × hidden × sentences is allocated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -61,20 +61,28 @@ class TokenArray(Ragged):
     words: NDArray[np.bool_]  # (N,) True on tokens that attention may weight, False on special tokens
     starts: NDArray[np.int64]  # (n+1,) sequence i is ids[starts[i]:starts[i+1]]
     cut: NDArray[np.bool_]  # (n,) True if the text was truncated to max_length
+    word_keys: Callable[[], Tensor] | None = None
+    """(V,) long: a permanent number of each id; None: the ids are permanent."""
 
     def __post_init__(self) -> None:
         if self.ids.shape != self.words.shape or self.starts.shape != (len(self.cut) + 1,):
-            shapes = {name: getattr(self, name).shape for name in self.__slots__}
+            shapes = {name: getattr(self, name).shape for name in ("ids", "words", "starts", "cut")}
             raise ValueError(f"TokenArray: inconsistent shapes: {shapes}")
 
     def __len__(self) -> int:
         return len(self.cut)
 
+    @property
+    def permanent_ids(self) -> NDArray[np.integer[Any]]:
+        """(N,) the ids, or numbers of their words that do not depend on other texts."""
+        return self.ids if self.word_keys is None else self.word_keys().numpy()[self.ids]
+
     def select(self, rows: NDArray[np.integer[Any]] | Sequence[int]) -> "TokenArray":
         """Return these sequences, in this order."""
         rows = np.asarray(rows, dtype=np.int64)
         source = self.indices(rows)
-        return TokenArray(self.ids[source], self.words[source], row_starts(self.lengths[rows]), self.cut[rows])
+        starts = row_starts(self.lengths[rows])
+        return TokenArray(self.ids[source], self.words[source], starts, self.cut[rows], self.word_keys)
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ def set_generator_states(states: dict[str, torch.Tensor]) -> None:
 def text_key(batch: Batch) -> Tensor:
     """Return a hash of each text, independent of split and batch, for its random key.  (B,)"""
     places = torch.arange(1, batch.ids.shape[1] + 1, device=batch.ids.device)
-    mixed = RandomKey(1).scramble(batch.ids * 1_000_003 + places).masked_fill(~batch.present, 0)
+    mixed = RandomKey(1).scramble(batch.permanent_ids * 1_000_003 + places).masked_fill(~batch.present, 0)
     return mixed.sum(-1)  # overflow is intended
 
 

@@ -28,7 +28,7 @@ def significant(value: float, digits: int) -> str:
     return format(float(number), f".{digits}g")
 
 
-def percent(share: float, digits: int = 0) -> str:
+def percent(share: float, digits: int = 0, unit: str = " %") -> str:
     """A share as a percentage.
 
     >>> percent(69 / 80, 1), percent(0.2), percent(float("nan"))
@@ -36,5 +36,5 @@ def percent(share: float, digits: int = 0) -> str:
     """
     number = float(share)
     if not math.isfinite(number):
-        return f"{number} %"
-    return f"{format((Decimal(repr(number)) * 100).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP), 'f')} %"
+        return f"{number}{unit}"
+    return f"{format((Decimal(repr(number)) * 100).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP), 'f')}{unit}"

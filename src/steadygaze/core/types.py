@@ -92,6 +92,7 @@ class Batch:
     word_starts: "Tensor | None" = None  # (B,T) bool: first token of each unit; None: every word token is a unit
     question_word_starts: "Tensor | None" = None  # (B,Q) bool
     sentences: "Tensor | None" = None  # (B,T) long: the given sentence of each token, ascending; −1: not given
+    word_keys: "Tensor | None" = None  # (V,) long: a permanent number of each id; None: the ids are permanent
 
     def __post_init__(self) -> None:
         _same_shape(self, "ids", "present", "mask")
@@ -118,6 +119,13 @@ class Batch:
         if self.label is None:
             raise ValueError("this batch has no labels")
         return self.label
+
+    @property
+    def permanent_ids(self) -> "Tensor":
+        """(B,T) long: the ids, or numbers of their words that do not depend on other texts."""
+        if self.word_keys is None:
+            return self.ids
+        return self.word_keys[self.ids.masked_fill(~self.present, 0)]
 
     def question_as_text(self) -> "Batch | None":
         """The questions as the texts of a batch, with the same rows; None without questions."""

@@ -116,6 +116,7 @@ def collate(data: Data, rows: NDArray[np.int64]) -> Batch:
         if data.question is None
         else _pad_values(data.question, data.question_word_starts, rows, False),
         sentences=_pad_values(data.text, data.sentences, rows, -1),
+        word_keys=None if data.text.word_keys is None else data.text.word_keys(),
     )
 
 

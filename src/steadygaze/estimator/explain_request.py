@@ -13,9 +13,9 @@ from steadygaze.models import inference
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Granularity = Literal["word", "piece"]
+Granularity = Literal["word", "piece", "segment"]
 CHECKS = {
-    "granularity": choice("word", "piece"),
+    "granularity": choice("word", "piece", "segment"),
     "output": optional(choice("probability", "logit")),
     "settings": optional(instance(Mapping, "a dict")),
     "seed": integer(0),
@@ -47,7 +47,8 @@ class ExplainRequest:
         The explained class; None: the predicted one.  Attention is the same for all classes and accepts none.  For a
         multi-label or regression model: the explained output.
     granularity : str, default="word"
-        "word", or "piece" for the subwords of a transformer.
+        "word"; "piece" for the subwords of a transformer; "segment" for the parts of the prompt of a language model:
+        instruction, examples, text.
     output : str, default=None
         Explain the "probability" or the "logit" of the class; None: the default of the explainer.  A black box has
         logarithms of probabilities.  The value of a regression model is explained in either case.

@@ -47,9 +47,20 @@ class ResolvedRequest:
 
 
 def resolve_request(
-    request: ExplainRequest, model: Model, classes: Sequence[Label], *, pair: bool, model_name: str = "this model"
+    request: ExplainRequest,
+    model: Model,
+    classes: Sequence[Label],
+    *,
+    pair: bool,
+    model_name: str = "this model",
+    segments: bool = False,
 ) -> ResolvedRequest:
-    """Resolve explainer and target; raise an error if the model or the explainer does not support them."""
+    """Resolve explainer and target; raise an error if the model or the explainer does not support them.
+
+    `segments`: the model has a prompt, whose segments can be explained.
+    """
+    if request.granularity == "segment" and not segments:
+        raise UserError(f"granularity='segment' is for the prompt of a language model, and {model_name} has none")
     name, method = resolve_explainer(request.explainer, model, request.settings, request.seed, pair=pair)
     method = with_output(method, name, request.output)
     label = None if request.target is None else known_label(request.target, classes)
@@ -87,7 +98,7 @@ def explain_texts(
     """
     tokenized = tokenizer.place(texts)
     tokenized_questions = None if questions is None else tokenizer.place(questions, question=True)
-    whole_words = tokenizer.kind == "pieces" and request.granularity == "word"
+    whole_words = tokenizer.kind == "pieces" and request.granularity != "piece"
     units = sentences if selects(model) else None
     data = placed_data(tokenized, tokenized_questions, whole_words=whole_words, sentences=units)
     target = None if request.target is None else classes.index(request.target)

@@ -40,7 +40,7 @@ from steadygaze.estimator.model_config import (
     window_problem,
 )
 from steadygaze.estimator.model_folder import SavedModel, matches_layout
-from steadygaze.estimator.synonym_encoding import resolve_groups
+from steadygaze.estimator.synonym_encoding import read_unknown_words, resolve_groups
 from steadygaze.estimator.train_config import MOST_TOKENS, TrainConfig
 from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.models.encoders.pretrained import read_config, weight_files
@@ -258,9 +258,14 @@ def _word_plan(
     tokenizer: TextTokenizer | None = None,
 ) -> FitPlan:
     """Vocabulary of the training texts, with pre-trained vectors if requested."""
-    tokenizer = tokenizer or build_word_tokenizer(
-        train.all_texts, min_df=config.text.min_df, max_length=description.max_length, synonym_groups=groups
-    )
+    if tokenizer is None:
+        words = build_word_tokenizer(
+            train.all_texts, min_df=config.text.min_df, max_length=description.max_length, synonym_groups=groups
+        )
+        tokenizer = read_unknown_words(config, words, watcher)
+        groups = tokenizer.synonym_groups
+        if groups is not None:
+            description = dataclasses.replace(description, synonym_groups=groups.summary)
     if tokenizer.size == len(SPECIALS):
         raise UserError(f"no word occurs in {config.text.min_df} training texts: use a smaller min_df")
     vectors = pretrained = None

@@ -149,7 +149,8 @@ def fingerprint(model: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
         flat = value.detach().cpu().contiguous().reshape(-1)
-        digest.update(name.encode() + flat.view(torch.uint8).numpy().tobytes())
+        digest.update(name.encode())
+        digest.update(flat.view(torch.uint8).numpy())  # without a copy
     return digest.hexdigest()
 
 

@@ -13,6 +13,8 @@ from steadygaze.data.class_frequencies import (
 from steadygaze.data.synonym_grouping import Grouping, group_synonyms
 from steadygaze.data.synonym_groups import Rule, SynonymGroups, read_group_file
 from steadygaze.data.synonym_tables import check_table, read_synonyms
+from steadygaze.data.unknown_words import with_unknown_words
+from steadygaze.data.word_tokenizer import SPECIALS, WordTokenizer, tokenizer_of_words
 from steadygaze.estimator.inputs import Split
 from steadygaze.estimator.train_config import GroupSource, TrainConfig
 from steadygaze.training.progress import Watcher
@@ -62,6 +64,35 @@ def _learned(groups: SynonymGroups, train: Split, validation: Split, watcher: Wa
     if not learned.groups.groups and not groups.spellings:
         raise UserError("synonym_groups: every group lowers macro-F1 on the validation texts: train without them")
     return learned.groups
+
+
+def read_unknown_words(config: TrainConfig, tokenizer: WordTokenizer, watcher: Watcher) -> WordTokenizer:
+    """The tokenizer that reads unknown words as their closest known synonym, if the configuration has a table."""
+    source = None if _is_grouped(config.synonym_groups) else config.synonym_groups
+    unknown = config.text.unknown or ("token" if source is None else "synonym")
+    source = config.text.synonyms if source is None else source
+    if unknown == "token":
+        return tokenizer
+    if source is None:
+        raise UserError(
+            "unknown=synonym needs a synonym table: pass one as synonym_groups or with the setting synonyms"
+        )
+    words = tokenizer.vocabulary[len(SPECIALS) :]
+    table = read_synonyms(source, words=words) if isinstance(source, str | Path) else check_table(source)
+    groups = with_unknown_words(tokenizer.synonym_groups, table, words)
+    before = () if tokenizer.synonym_groups is None else tokenizer.synonym_groups.representatives
+    number = len(groups.representatives.keys() - set(before) - set(words))
+    if not number:
+        return tokenizer
+    watcher.say(f"unknown words: {number:,} words of the table are read as their closest synonym in the training texts")
+    return tokenizer_of_words(words, max_length=tokenizer.max_length, synonym_groups=groups)
+
+
+def _is_grouped(source: GroupSource) -> bool:
+    """True if the source is groups, not a table."""
+    return isinstance(source, SynonymGroups) or (
+        isinstance(source, str | Path) and read_group_file(Path(source)) is not None
+    )
 
 
 def read_groups(source: GroupSource, rule: Rule, frequencies: ClassFrequencies | None) -> Grouping:

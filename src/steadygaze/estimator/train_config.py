@@ -47,6 +47,9 @@ class TextConfig:
     """Leave out words of synonym groups that lower macro-F1 of a logistic regression on the validation texts."""
     group_vectors: Literal["representative", "mean"] = "representative"
     """Pre-trained vector of a synonym group: that of its representative, or the mean of its words."""
+    unknown: Literal["synonym", "token"] | None = None
+    """Reading of words outside the vocabulary of a word model: their closest synonym inside, by the table of
+    synonym_groups or else of synonyms, or the token of unknown words.  None: synonym if synonym_groups is a table."""
     text_hashes: bool = True
     """Save hashes of the training texts, so that audit and evaluate can count training texts."""
 

@@ -18,6 +18,7 @@ EXPLAINERS: "Registry[type[Explainer]]" = Registry.of(
         "gradient": "steadygaze.explainers.gradient:Gradient",
         "input-x-gradient": "steadygaze.explainers.gradient:InputXGradient",
         "integrated-gradients": "steadygaze.explainers.gradient:IntegratedGradients",
+        "attn-lrp": "steadygaze.explainers.attn_lrp:AttnLrp",
         "lime": "steadygaze.explainers.lime:Lime",
         "kernel-shap": "steadygaze.explainers.kernel_shap:KernelShap",
         "leave-one-out": "steadygaze.explainers.leave_one_out:LeaveOneOut",

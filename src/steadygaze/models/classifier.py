@@ -59,6 +59,7 @@ class Classifier(Model):
         super().__init__()
         self.classes = classes
         self.encoder = encoder
+        self.capabilities |= encoder.capabilities
         self.scorer = SCORES[architecture.score](encoder.size, pair)
         self.attention = ATTENTIONS[architecture.attention]()
         self.decoder = DECODERS[architecture.decoder](encoder.size, classes, pair)

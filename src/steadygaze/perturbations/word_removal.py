@@ -59,7 +59,7 @@ def _remove(left: Tensor, ids: Tensor, *flags: Tensor | None) -> tuple[Any, ...]
 
 def take_rows(batch: Batch, rows: Tensor) -> Batch:
     """Return these rows, with repetitions.  (K,) -> a batch of K"""
-    values = {name: getattr(batch, name) for name in batch.__slots__}
+    values = {name: getattr(batch, name) for name in batch.__slots__ if name != "word_keys"}
     return replace(batch, **{name: value[rows] for name, value in values.items() if value is not None})
 
 

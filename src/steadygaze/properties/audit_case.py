@@ -28,10 +28,13 @@ from steadygaze.models.inference import Capability, Model, selects
 from steadygaze.perturbations.word_removal import units_of
 from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.properties.probes.best_orders import GOOD_ORDERS, good_orders
+from steadygaze.properties.probes.erasure import Erasure
 from steadygaze.properties.probes.other_words import words_of_other_texts
+from steadygaze.properties.probes.subset_predictions import FEWEST_WORDS, THOROUGH_WORDS, WORDS, subset_predictions
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.note import Note, NoteCode, note
+from steadygaze.results.query_noise import QueryNoise
 from steadygaze.results.row import Caveat, MeasureKey
 
 
@@ -49,6 +52,8 @@ READING = "reading"
 """The task that predicts the original texts."""
 ORDERING = "best orders of words"
 """The task that finds the best orders of the words."""
+ENUMERATING = "every subset of words"
+"""The task that predicts short texts with every subset of their words."""
 EXPENSIVE = 30
 """Forward passes per text from which an explainer runs on a sample of the texts."""
 Rows = NDArray[np.int64]
@@ -83,6 +88,10 @@ class AuditCase:
     """Name of a probe -> a synonym table and the number of substituted words."""
     runtime: Runtime = field(default_factory=Runtime)
     grades: Tensor | None = None  # (M,) float: the graded marks; None: no rationale is graded
+    filled: tuple[str, Tensor] | None = None
+    """The name of a masked language model, and its words (M,) in place of those of the texts; −1: none."""
+    noise: QueryNoise | None = None
+    """How much the answers of a black box differ; None: not a black box."""
     chosen_probes: frozenset[str] | None = None
     """Names of the probes that run; None: all."""
 
@@ -247,6 +256,11 @@ class AuditCase:
         """Explainer -> (N,) how far the shown words do not account for the label; filled by content_leakage."""
         return {}
 
+    @cached_property
+    def erased(self) -> dict[str, Tensor]:
+        """Explainer -> (N,2) the drop without its top words, and the probability of these alone; filled by erasure."""
+        return {}
+
     def other_words(self, draw: int) -> Tensor:
         """(M,) a word of another text in place of each word; the order of the texts does not matter."""
         text, order = self.data.text, np.argsort(self.keys.numpy(), kind="stable")
@@ -255,6 +269,14 @@ class AuditCase:
         words = text.ids.copy()
         words[tokens] = words_of_other_texts(text.ids[tokens], text.words[tokens], lengths, seed)
         return torch.from_numpy(words)
+
+    @property
+    def fillers(self) -> Tensor:
+        """(M,) the words that replace erased ones: of a masked language model, or else of other texts."""
+        others = self.other_words(0)
+        if self.filled is None:
+            return others
+        return torch.where(self.filled[1] < 0, others, self.filled[1].to(others.dtype))
 
     @cached_property
     def best_orders(self) -> tuple[Tensor, ...]:
@@ -265,6 +287,26 @@ class AuditCase:
             for values, order in zip(orders, good_orders(self.model, batch, full), strict=True):
                 self.scatter_rows(values, rows, batch, order)
         return orders
+
+    @property
+    def most_enumerated(self) -> int:
+        """Words of the longest text of which every subset of the words is predicted."""
+        return THOROUGH_WORDS if self.config.thorough else WORDS
+
+    @cached_property
+    def subset_probabilities(self) -> Tensor:
+        """(N,2^most_enumerated) see `subset_predictions`, for the short texts of the sample."""
+        words, most = self.words[torch.from_numpy(self.sample)].numpy(), self.most_enumerated
+        erasure = Erasure(removal=self.config.removal, max_tokens=self.runtime.max_tokens)
+
+        def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+            predicted = self.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device)
+            return {ENUMERATING: subset_predictions(self.model, batch, predicted, erasure, most)}
+
+        short = self.sample[(words >= FEWEST_WORDS) & (words <= most)]
+        if not len(short):
+            return torch.full((len(self), 1 << most), torch.nan, dtype=torch.float64)
+        return self.gather(ENUMERATING, work, short)[ENUMERATING]
 
     @cached_property
     def _gradients(self) -> dict[bool, tuple[Tensor, NDArray[np.bool_]]]:
@@ -333,7 +375,11 @@ class Finding:
     """The number of texts behind `value`."""
     chance: Tensor | None = None
     """The expected values of a random explanation: (N,), or () beside `value`."""
+    of_models: Tensor | None = None
+    """(S,N) the contribution of each model to the mean of `values`: the interval covers other models, too."""
     caveat: Caveat | None = None
+    exact: int = 0
+    """The number of texts whose `floor` and `best` are those of all orders of the words."""
     floor: Tensor | None = None
     """(N,) the values of shuffled weights.  With `best`, the score is the sum of the values between both."""
     best: Tensor | None = None

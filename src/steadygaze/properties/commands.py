@@ -13,14 +13,15 @@ from typing import Any
 from steadygaze.core.arguments import option_name, options
 from steadygaze.data.corpora import CORPORA
 from steadygaze.results.audit_config import AuditConfig
+from steadygaze.results.model_options import ModelOptions
 from steadygaze.results.policy import POLICY_FILE, Policy, Requirement
 from steadygaze.results.report import Report
 
 COLUMNS = ("text", "label", "drop_empty")
 """Settings of the columns, which commands about a model and data share."""
 PLACEHOLDERS = {"MODEL", "DATA", "TRAINING_DATA", "TABLE", "DIR"}
-OUTPUTS = ("classes", "target", "prompt", "label_words")
-"""Settings that name the outputs of a model."""
+OUTPUTS = tuple(field.name for field in fields(ModelOptions) if field.name not in ("attention", "threshold"))
+"""Settings of the model that all of these commands have."""
 
 
 @dataclass(frozen=True)

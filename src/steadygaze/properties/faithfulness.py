@@ -15,6 +15,8 @@ from steadygaze.properties.protocols.fidelity import FIDELITY_ROWS, fidelity
 from steadygaze.properties.protocols.flip_radius import FLIP_ROWS, flip_radius
 from steadygaze.properties.protocols.relative_erasure import relative_erasure
 from steadygaze.properties.protocols.selection import GAP_THRESHOLD
+from steadygaze.properties.protocols.shapley_agreement import NAME as SHAPLEY_AGREEMENT
+from steadygaze.properties.protocols.shapley_agreement import shapley_agreement
 from steadygaze.properties.protocols.soft_stability import soft_stability
 
 RELATIVE = 0.6, 0.55
@@ -29,7 +31,7 @@ _SENTENCES = {
     "best known words",
 }
 _TOGETHER = tuple(tuple(row for row in RELATIVE_ROWS if row.startswith(name)) for name in ERASED)
-"""Removal and replacement: a no needs both.  Where one alone fails, the new words may be the reason."""
+"""Removal and replacement: a no needs both.  If one alone fails, the new words may be the reason."""
 FAITHFULNESS = Property(
     "faithfulness",
     "Faithfulness",
@@ -39,6 +41,7 @@ FAITHFULNESS = Property(
     (
         Check(erasure, ERASURE_ROWS),
         Check(relative_erasure, RELATIVE_ROWS),
+        Check(shapley_agreement, (SHAPLEY_AGREEMENT,)),
         Check(gradient_agreement, tuple(f"{name}/{kind}" for name in ("pearson", "kendall") for kind in GRADIENTS)),
         Check(attention_interventions),
         Check(flip_radius, FLIP_ROWS, thorough=True),

@@ -152,7 +152,7 @@ class Rule:
     required: tuple[str, ...]
     """A yes needs at least one of these rows."""
     together: tuple[tuple[str, ...], ...] = ()
-    """Groups of rows of which all that have a value must be a no; one alone is undecided."""
+    """Groups of rows.  All rows of a group that have a value must be a no; one alone is undecided."""
     bounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Row -> rows that cannot exceed it: after its yes they are a yes too, if their values are on the side of yes."""
     depends_on: tuple[str, ...] = ()

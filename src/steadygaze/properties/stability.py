@@ -3,12 +3,13 @@
 from steadygaze.properties.measures import stability_measures
 from steadygaze.properties.measures.measure import LABEL_KEPT, SUBSTITUTIONS, measures_of
 from steadygaze.properties.property import COLLAPSED, Advice, AdviceKind, Check, Property, Rule, Threshold
+from steadygaze.properties.protocols.repeated_answers import REPEATED_ROWS, repeated_answers
 from steadygaze.properties.protocols.rewording import REWORDING_ROWS, rewording
 from steadygaze.properties.protocols.stability import stability
 
 AGREEMENT = (0.7, 0.65)
 """Correlations of 1 are reached by no change, 0 by shuffled weights.  0.7² is half of the variance.  In the training
-worlds of studies/oracles, stable explanations reach 0.77 or more, those of which half are random at most 0.3."""
+worlds of studies/oracles, stable explanations reach 0.77 or more, and those that are half random at most 0.3."""
 PERTURBED = (*SUBSTITUTIONS, *LABEL_KEPT)
 STABILITY = Property(
     "stability",
@@ -26,8 +27,10 @@ STABILITY = Property(
             always=True,
         ),
         Check(rewording, REWORDING_ROWS),
+        Check(repeated_answers, REPEATED_ROWS, always=True),
     ),
     conditions={
+        "repeated": "The same text, explained again by new answers of a noisy black box.",
         "1-synonym": "One word substituted by a synonym.",
         "3-synonyms": "Three words substituted by synonyms.",
         "reworded": "A tenth of the words, drawn at random, substituted by synonyms.",
@@ -57,7 +60,6 @@ STABILITY = Property(
     meanings={
         "yes": "Synonyms leave the highlighted words unchanged.",
         "undecided": "Synonyms may shift the {noun} to other words{conditions}.",
-        "incomplete": "Substitutions by synonyms were not measured.",
         "no": "Synonyms shift the {noun} to other words: do not rely on single words.",
         "not meaningful": "The explanation is not faithful: whether it is stable says nothing about the model.",
     },

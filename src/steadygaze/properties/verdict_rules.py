@@ -203,20 +203,20 @@ def _after_unlearned_model(context: AdviceContext) -> Advice:
     return Advice(AdviceKind.IMPROVE_MODEL) if context.trained else _after_constant_model(context)
 
 
-def _after_missing(reason: Note | None, audited: int, context: AdviceContext) -> list[Advice]:
+def _after_missing(reason: Note | None, audited: int, context: AdviceContext) -> tuple[Advice, ...]:
     """Advice about a measure that a yes needs; `reason`: why it is absent."""
     if reason is None:
-        return []
+        return ()
     if reason.code == NoteCode.NO_SYNONYM_TABLE:
         numbers = {"known": bool(context.commands.settings)}
         audit = context.commands.audit(synonyms="synonyms.jsonl")
-        return [
+        return (
             Advice(AdviceKind.BUILD_SYNONYM_TABLE, command=BUILD_TABLE),
             Advice(AdviceKind.PASS_SYNONYM_TABLE, numbers=numbers, command=audit),
-        ]
+        )
     if reason.code == NoteCode.NOTHING_MATTERS:
-        return [_after_constant_model(context)]
-    return [_more_of_a_class(audited, context)] if reason.code == NoteCode.FEW_TEXTS_OF_A_CLASS else []
+        return (_after_constant_model(context),)
+    return (_more_of_a_class(audited, context),) if reason.code == NoteCode.FEW_TEXTS_OF_A_CLASS else ()
 
 
 def _more_of_a_class(audited: int, context: AdviceContext) -> Advice:
@@ -346,7 +346,9 @@ def _dependent(verdict: Verdict, names: Sequence[str], others: Mapping[str, Verd
         return replace(verdict, answer="not meaningful", reasons=(reason, *verdict.reasons), advice=())
     if "undecided" in answers and verdict.answer == "yes":
         reason = note(NoteCode.DEPENDS_ON, title=answers["undecided"].title, answer="undecided")
-        return replace(verdict, answer="undecided", reasons=(reason, *verdict.reasons))
+        first = Advice(AdviceKind.DECIDE_FIRST, numbers={"title": answers["undecided"].title})
+        advice = (first, *answers["undecided"].advice)
+        return replace(verdict, answer="undecided", reasons=(reason, *verdict.reasons), advice=advice)
     return verdict
 
 
@@ -364,10 +366,13 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
     limits = rule.limits
     answers |= dict.fromkeys(_alone(rule, answers), "undecided")
     answers |= dict.fromkeys(_bounded(rule, answers, rows), "yes")
+    audited = sum(context.predicted) or max((row.n for row in rows.values()), default=0)  # retraining: other texts
     if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:
         absences = [rows[name].absent for name in (*rule.required, *rule.thresholds) if name in rows]
         first = next(filter(None, absences), Note(NoteCode.NO_DECIDING_MEASURE))
-        return Verdict(item.title, "not measured", (first,), (), item.name, limits)
+        return Verdict(
+            item.title, "not measured", (first,), (), item.name, limits, _after_missing(first, audited, context)
+        )
     incomplete = answers.keys().isdisjoint(rule.required)
     answer: Answer = "no" if "no" in answers.values() else "undecided"
     if set(answers.values()) == {"yes"} and not incomplete:
@@ -380,7 +385,6 @@ def _verdict(item: Property, rule: Rule, rows: Mapping[str, Row], explainer: str
         label = measure_of(name).label(name)
         reasons.append(note(NoteCode.YES_NEEDS, measure=name, label=label, absent=absent))
     undecided = [rows[name] for name in answers if answers[name] == answer == "undecided"]
-    audited = sum(context.predicted) or max(row.n for row in rows.values())  # a retraining counts other texts
     advice = advise(undecided, limits, audited, context, absent, rule.tests(measured))
     if answer == "no":
         advice = (advise_after_no(next(name for name in answers if answers[name] == "no"), explainer, context),)
@@ -415,11 +419,4 @@ def _reasons(rule: Rule, rows: Mapping[str, Row], answers: Mapping[str, Answer])
     """The scores behind an answer, the worst first; the absence of a collapse is not mentioned."""
     order = sorted(answers, key=lambda name: ("no", "undecided", "yes").index(answers[name]))
     listed = [name for name in order if name != COLLAPSED or answers[name] != "yes"]
-    scores = {name: rule.thresholds[name].describe(rows[name]) for name in listed}
-    if shift := next((name for name in listed if name.startswith("jensen-shannon/")), None):
-        scores[shift] = _with(scores[shift], scale=measure_of(shift).scale)  # the first explains the range of all
-    return list(scores.values())
-
-
-def _with(score: Note, **fields: float | str) -> Note:
-    return replace(score, fields={**score.fields, **fields})
+    return [rule.thresholds[name].describe(rows[name]) for name in listed]

@@ -4,14 +4,13 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
+from dataclasses import replace
 from functools import partial
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby
 
 from markupsafe import Markup
 
-from steadygaze.core.types import Picked, Span
+from steadygaze.report.audit_summary import summary_paragraph
 from steadygaze.report.page import (
     Axis,
     DecidingRow,
@@ -24,6 +23,7 @@ from steadygaze.report.page import (
 )
 from steadygaze.report.plot_data import pictures, reliability_picture
 from steadygaze.report.sentences import sentence
+from steadygaze.report.text_excerpts import TextPair, excerpt, text_pair
 from steadygaze.results.evaluation import WrongPrediction
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import (
@@ -36,7 +36,6 @@ from steadygaze.results.formatting import (
     number,
 )
 from steadygaze.results.highlight import legend
-from steadygaze.results.model_card import summary_paragraph
 from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.report import Report
 from steadygaze.results.row import Answer, MeasureKey, Row, Shift, Verdict
@@ -45,7 +44,7 @@ COLLAPSED = "collapsed"
 GOOD_SCORES = "The scores are good, but {}."
 """For a property that is undecided only because one that it depends on is."""
 SILENT = "The {noun} does not depend on the text: it is stable, but explains nothing."
-IN_HEADER = ("model", "explanation", "texts", "truncated texts", "unknown tokens")
+IN_HEADER = ("model", "model type", "explanation", "texts", "truncated texts", "unknown tokens")
 """Facts in the header of the page."""
 FACT_NAMES = {"trained on": "fingerprint of the training data", "data": "fingerprint of the audited data"}
 """Name of a fact -> its name on the page."""
@@ -62,14 +61,10 @@ def meaning(report: Report, verdict: Verdict, collapsed: bool, noun: str, rows: 
         return GOOD_SCORES.format(sentence(of[0]))
     meanings = next((item.meanings for item in report.properties if item.name == verdict.key), {})
     doubtful = [row for row in _rated(verdict, rows) if row.interval is None or not _is_yes(verdict, row)]
-    answer: str = verdict.answer
-    missing = any(reason.code == NoteCode.YES_NEEDS for reason in verdict.reasons)
-    if answer == "undecided" and missing and not doubtful and "incomplete" in meanings:
-        answer = "incomplete"
     names = [condition_name(row.key.probe) for row in doubtful]  # short: all answers fit one screen
     listed = f" ({', '.join(names)})" if names else ""
     # A report may come from elsewhere: its text is not a format string.
-    return meanings.get(answer, "").replace("{noun}", noun).replace("{conditions}", listed)
+    return meanings.get(verdict.answer, "").replace("{noun}", noun).replace("{conditions}", listed)
 
 
 def _rated(verdict: Verdict, rows: Sequence[Row]) -> list[Row]:
@@ -81,122 +76,6 @@ def _is_yes(verdict: Verdict, row: Row) -> bool:
     good, bad = verdict.thresholds[row.measure]
     low, high = row.interval or (row.value, row.value)
     return low >= good if good > bad else high <= good
-
-
-LONG = 80
-"""Texts with more words are shown as excerpts."""
-AROUND = 9
-"""Words shown on either side of a changed or top-weighted word."""
-GAP = " […] "
-
-
-@dataclass(frozen=True, slots=True)
-class TextPair:
-    """A text before and after a perturbation; `rationales` are the substituted words."""
-
-    before: Explanation
-    after: Explanation
-    shortened: bool
-
-
-def text_pair(shift: Shift) -> TextPair:
-    old, new = changed_words(shift.before.tokens, shift.after.tokens)
-    around = [_around(shift.before, old), _around(shift.after, new)]
-    if len(shift.before) == len(shift.after):  # the same positions in both, for comparison
-        around = [sorted({*around[0], *around[1]})] * 2
-    before, after = _excerpt(shift.before, around[0], old), _excerpt(shift.after, around[1], new)
-    shortened = len(before) < len(shift.before) or len(after) < len(shift.after)
-    return TextPair(before, after, shortened)
-
-
-def changed_words(before: Sequence[str], after: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Positions of the words that differ.
-
-    >>> changed_words(["a", "fine", "film"], ["a", "good", "film"])
-    ([1], [1])
-    >>> changed_words(["a", "fine", "film"], ["a", "very", "good", "film"])
-    ([1], [1, 2])
-    """
-    if len(before) == len(after):
-        positions = [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
-        return positions, positions
-    steps = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    changes = [(range(i, j), range(k, m)) for kind, i, j, k, m in steps if kind != "equal"]
-    return [i for old, _ in changes for i in old], [i for _, new in changes for i in new]
-
-
-def _around(e: Explanation, changed_positions: Sequence[int]) -> list[int]:
-    """The words to show: all of a short text, else the top-weighted and substituted words and their neighbors."""
-    if len(e) <= LONG:
-        return list(range(len(e)))
-    centers = [*e.top_indices(), *changed_positions]
-    return sorted({i for c in centers for i in range(max(0, c - AROUND), min(len(e), c + AROUND + 1))})
-
-
-def _excerpt(e: Explanation, positions: Sequence[int], changed_positions: Sequence[int]) -> Explanation:
-    """The text of these words, with GAP for omitted words."""
-    whole = len(positions) == len(e)
-    text, spans = (e.text, list(e.spans)) if whole else _joined(e, positions)
-    marks = tuple(span for i, span in zip(positions, spans, strict=True) if i in set(changed_positions))
-    return replace(
-        e,
-        text=text,
-        tokens=tuple(e.tokens[i] for i in positions),
-        spans=tuple(spans),
-        weights=tuple(e.weights[i] for i in positions),
-        rationales=marks or None,
-        read_to=e.read_to if whole else None,
-        rationale=e.rationale if whole else _selected_spans(e, positions, spans),
-    )
-
-
-def excerpt(e: Explanation) -> Explanation:
-    """A long text around its top-weighted words and its rationale."""
-    if len(e) <= LONG:
-        return e
-    rationale = [
-        i
-        for i, (start, end) in enumerate(e.spans)
-        if any(start < stop and begin < end for begin, stop in e.rationales or ())
-    ]
-    short = _excerpt(e, _around(e, rationale), rationale)
-    return replace(short, rationales=_runs(short.text, short.rationales or ()) or None)
-
-
-def _runs(text: str, spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Merge spans that only white space separates.
-
-    >>> _runs("very good , it is", [(0, 4), (5, 9), (15, 17)])
-    ((0, 9), (15, 17))
-    """
-    runs: list[Span] = []
-    for start, end in spans:
-        if runs and not text[runs[-1][1] : start].strip():
-            runs[-1] = runs[-1][0], end
-        else:
-            runs.append((start, end))
-    return tuple(runs)
-
-
-def _selected_spans(e: Explanation, positions: Sequence[int], spans: Sequence[Span]) -> tuple[Picked, ...] | None:
-    """The rationale in the excerpt, which contains all of it."""
-    if e.rationale is None:
-        return None
-    starts = {e.spans[i][0]: start for i, (start, _) in zip(positions, spans, strict=True)}
-    ends = {e.spans[i][1]: end for i, (_, end) in zip(positions, spans, strict=True)}
-    return tuple((starts[start], ends[end], probability) for start, end, probability in e.rationale)
-
-
-def _joined(e: Explanation, positions: Sequence[int]) -> tuple[str, list[Span]]:
-    breaks = [0, *(j for j, (a, b) in enumerate(pairwise(positions), 1) if b > a + 1), len(positions)]
-    text, spans = "", []
-    for start, end in pairwise(breaks):
-        run = positions[start:end]
-        begin = e.spans[run[0]][0]
-        text += (GAP if text else GAP.lstrip()) if run[0] > 0 else ""
-        spans += [(len(text) + a - begin, len(text) + b - begin) for a, b in (e.spans[i] for i in run)]
-        text += e.text[begin : e.spans[run[-1]][1]]
-    return text + (GAP if positions[-1] < len(e) - 1 or e.read_to is not None else ""), spans
 
 
 OTHER = "Other numbers"
@@ -310,8 +189,7 @@ def _summary(report: Report) -> dict[str, str]:
     if report.gate is not None:
         summary["Gate"] = report.gate.summary
         summary["Policy"] = "; ".join(report.gate.requirements)
-    row = report.find("accuracy")
-    if row is not None and row.n:
+    if (row := report.accuracy) is not None:
         summary["Accuracy"] = number(row.value) + ("" if row.interval is None else f" ({interval(row)})")
     shares = ("truncated texts", "unknown tokens")
     return summary | {name.capitalize(): report.facts[name] for name in shares if name in report.facts}

@@ -22,8 +22,7 @@ from steadygaze.core.errors import one_line
 from steadygaze.core.rounding import percent, significant
 from steadygaze.results.advice import FEW_TEXTS, Advice, AdviceKind
 from steadygaze.results.evaluation import overlap_sentence
-from steadygaze.results.formatting import ICONS, count_text, measure_noun, number, short_number
-from steadygaze.results.model_card import listed
+from steadygaze.results.formatting import ICONS, count_text, listed, measure_noun, number, short_number
 from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.policy import Op
 from steadygaze.results.recommendation import REQUIRED, Choice
@@ -238,7 +237,6 @@ def _score(fields: Fields) -> str:
     words = dict(zip(names, (*texts, more, better, measure_noun(fields["explainer"])), strict=True))
     text = PLACEHOLDER.sub(lambda match: words[match[1]], fields["sentence"])
     remarks = [sentence(Note(**item)) for item in fields["notes"]]
-    remarks += [fields["scale"]] if "scale" in fields else []
     return f"{text}{''.join(f' ({remark})' for remark in remarks)}"
 
 
@@ -378,6 +376,7 @@ ADVICE_TEMPLATES: dict[AdviceKind, Template] = {
     "`pip install 'steadygaze[wordnet]'`)",
     AdviceKind.COMPARE_EXPLAINERS: "compare the explainers of this audit, and use one with better scores",
     AdviceKind.COMPARE_WITH_CONSTANT: _compare_with_constant,
+    AdviceKind.DECIDE_FIRST: lambda fields: f"first decide {fields['title'][:1].lower()}{fields['title'][1:]}",
     AdviceKind.IMPROVE_MODEL: "first train a model that predicts better than a guess: more or fewer --epochs, another "
     "learning rate (--set), --balanced or --vectors",
     AdviceKind.LABEL_MORE_TEXTS: lambda fields: (
@@ -424,6 +423,7 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.NO_OTHER_TEXTS: "only one text was passed: words of other texts cannot replace its words",
     NoteCode.NO_PARAMETERS: "the model is a black box: its parameters cannot be randomized",
     NoteCode.NO_RATIONALES: "these texts have no human rationales: pass them as rationales= (--rationales COLUMN)",
+    NoteCode.NO_SHORT_TEXTS: "no text has {fewest} to {most} words: longer ones have too many subsets of words",
     NoteCode.NO_SENTENCE_ENDS: "the sentence boundaries are unknown, and no token of the vocabulary ends a sentence",
     NoteCode.NO_SENTENCES: "the sentence boundaries are unknown",
     NoteCode.NO_SHORTCUT: "{message}",
@@ -460,6 +460,7 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.CONTEXTUAL_DEFAULT_TOKENS: "the hidden state of a default token depends on the text: mass on it is not a "
     "shortcut in itself",
     NoteCode.EMPTY_WHEN_SHUFFLED: "{texts:,} texts have an empty selection once they are shuffled",
+    NoteCode.EXACT_ENDS: "both ends are exact for {exact:,} of {texts:,} texts: all subsets of words were evaluated",
     NoteCode.EXACT_RATES: "exact for {exact:,} of {texts:,} texts: all sets of added words were evaluated",
     NoteCode.EXEMPT_TEXTS: "{value:number} with the texts that count as 0 because nearly any selection gives their "
     "class",
@@ -473,6 +474,8 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.LEFT_OUT_SHORT: "left out: {left:,} of {texts:,} texts, which have fewer than two words",
     NoteCode.LEFT_OUT_WITHOUT_SYNONYMS: "left out: {left:,} of {texts:,} texts, which have fewer than two words, or "
     f"too few with a synonym: {PASS_TABLE}",
+    NoteCode.QUERY_NOISE: "the interval reaches {shift:number} further, because the answers of the model are noisy "
+    "(see {measure}, of {n:text})",
     NoteCode.NOT_SAMPLED: lambda fields: (
         f"of {count_text(fields['texts'], 'text')}: {count_text(fields['others'], 'other text')} not sampled, or "
         "without a value"

@@ -26,6 +26,8 @@ class AdviceKind(StrEnum):
     BUILD_SYNONYM_TABLE = "build-synonym-table"
     COMPARE_EXPLAINERS = "compare-explainers"
     COMPARE_WITH_CONSTANT = "compare-with-constant"
+    DECIDE_FIRST = "decide-first"
+    """Decide a property that this one depends on; its advice follows."""
     IMPROVE_MODEL = "improve-model"
     LABEL_MORE_TEXTS = "label-more-texts"
     MORE_OF_A_CLASS = "more-of-a-class"

@@ -166,13 +166,6 @@ class Evaluation(JsonResult):
         return tuple(ClassScores(*values) for values in scores)
 
     def to_dict(self) -> dict[str, Any]:
-        """The evaluation as values for JSON.
-
-        Returns
-        -------
-        dict
-            Lists, strings and numbers, ready for JSON.
-        """
         return {
             **GENERATOR,
             "health": self.health.to_list(),

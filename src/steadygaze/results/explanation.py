@@ -114,7 +114,7 @@ class Explanation:
     unit: Unit = "relative"
     """The quantity that a weight measures; results/shade.py defines the units and their shades."""
     health: Health = HEALTHY
-    """Known-bad states of the model or of the fitted explainer: the weights may then be no reasons."""
+    """Known-bad states of the model or of the fitted explainer: the weights may then not be reasons."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):

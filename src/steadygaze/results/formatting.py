@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from steadygaze.core.rounding import decimals, significant
 from steadygaze.results.row import Answer, Better, Fact, Row
@@ -79,7 +79,16 @@ def audit_subject(facts: Mapping[str, str]) -> str:
     """
     if not {"explanation", "model", "texts"} <= facts.keys():
         return ""
-    return f"Explanation: {facts['explanation']} · Model: {facts['model']} · {facts['texts']}"
+    model = ", ".join(facts[name] for name in ("model", "model type") if name in facts)
+    return f"Explanation: {facts['explanation']} · Model: {model} · {facts['texts']}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """
+    >>> listed(["stability", "faithfulness", "plausibility"])
+    'stability, faithfulness and plausibility'
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def interval(row: Row) -> str:

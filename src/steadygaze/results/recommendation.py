@@ -41,7 +41,7 @@ class Recommendation:
     explainer: str | None
     """None: no explainer is acceptable."""
     choice: Choice
-    """What sets it apart from the next acceptable explainer."""
+    """Its advantage over the next acceptable explainer."""
     decisive: tuple[str, ...]
     """The properties that do; empty: none does."""
     ranking: tuple[Tally, ...]
@@ -95,7 +95,7 @@ def _at(level: int, levels: Sequence[int], properties: Sequence[str]) -> tuple[s
 
 
 def _difference(best: Tally, second: Tally, differing: Sequence[str]) -> tuple[Choice, tuple[str, ...]]:
-    """What sets an explainer apart from the next one, and the properties that do."""
+    """The advantage of an explainer over the next one, and the properties that decide it."""
     if len(best.no) < len(second.no):
         return "fewer-no", tuple(key for key in second.no if key not in best.no)
     if len(best.yes) > len(second.yes):

@@ -114,6 +114,12 @@ class Report(SavedResult):
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
+    @property
+    def accuracy(self) -> Row | None:
+        """The accuracy; None without labels."""
+        row = self.find("accuracy")
+        return row if row is not None and row.n else None
+
     @arguments.validated(measure=arguments.text, explainer=arguments.optional(arguments.text))
     def find(self, measure: str, explainer: str | None = None) -> Row | None:
         """Find the row of a measure.
@@ -283,13 +289,6 @@ class Report(SavedResult):
         return replace(self, gate=Gate(tuple(required), unmet, tuple(failure.reason for failure in failures)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as values for JSON.
-
-        Returns
-        -------
-        dict
-            Lists, strings and numbers, ready for JSON.
-        """
         return {
             **GENERATOR,
             "schema": SCHEMA,

@@ -216,7 +216,7 @@ class Fact:
     low: float
     high: float
     direction: Better = "neither"
-    """The better direction.  Neither: it depends on the perturbation, or does not exist."""
+    """The better direction.  `neither`: it depends on the perturbation, or does not exist."""
     citation: str = ""
     scale: str = ""
     """How to read the number; empty: no explanation needed."""
@@ -234,10 +234,7 @@ class PropertyFact:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Name of a row -> its plain name."""
     meanings: Mapping[str, str] = field(default_factory=dict)
-    """Answer -> its meaning, with a {noun}.
-
-    `incomplete`: undecided only because a number is missing.  {conditions}: those under which no yes was reached.
-    """
+    """Answer -> its meaning, with a {noun}.  {conditions}: those under which no yes was reached."""
     noun: str = ""
     """Its name in a sentence."""
 
@@ -463,7 +460,7 @@ def mean_row(
     if len(sample) > 1 and proportion and {*values} <= {0.0, 1.0}:
         interval = wilson_interval(int(sample.sum()), len(sample))
     elif len(sample) > 1:
-        interval = _within(studentized_interval(sample, seed=seed), bounds)
+        interval = within(studentized_interval(sample, seed=seed), bounds)
     return Row(measure, float(sample.mean()), len(sample), interval, settings or {}, notes)
 
 
@@ -477,10 +474,10 @@ def ratio_row(
     bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Row:
     """The ratio of two sums over examples with its bootstrap interval; the divisor is not 0."""
-    interval = _within(studentized_interval(values, per), bounds) if len(values) > 1 else None
+    interval = within(studentized_interval(values, per), bounds) if len(values) > 1 else None
     return Row(measure, sum(values) / sum(per), len(values), interval, settings or {}, notes)
 
 
-def _within(interval: tuple[float, float], bounds: tuple[float, float]) -> tuple[float, float]:
+def within(interval: tuple[float, float], bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = (min(max(end, bounds[0]), bounds[1]) for end in interval)
     return low, high

@@ -102,13 +102,6 @@ class SentencePredictions(JsonResult):
         return iter(self.classes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The predictions as values for JSON.
-
-        Returns
-        -------
-        dict
-            Lists, strings and numbers, ready for JSON.
-        """
         classes, sentences = ([json_values(asdict(item)) for item in items] for items in (self.classes, self.sentences))
         return {"health": self.health.to_list(), "model": self.model, "classes": classes, "sentences": sentences}
 

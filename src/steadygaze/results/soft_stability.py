@@ -4,28 +4,18 @@ Does not import torch.
 """
 
 import heapq
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steadygaze.core.errors import one_line, printable
-from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.audit_config import SoftStabilityConfig
-from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import LABEL
-from steadygaze.results.health import HEALTHY, Health
-from steadygaze.results.row import JsonResult
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-    from rich.console import Group
+from steadygaze.results.text_results import LEAST, TextResults, count_share
 
 SCOPE = "random sets of added words, not the worst set, and not words that the text does not have"
-LEAST = 5
-"""Texts of the summary with the lowest bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +57,13 @@ class SoftStability:
 
 
 @dataclass(frozen=True, repr=False)
-class SoftStabilities(JsonResult, Sequence[SoftStability]):
+class SoftStabilities(TextResults[SoftStability]):
     """One SoftStability per text, in the order of the texts."""
 
-    rows: tuple[SoftStability, ...]
-    """The rates and their bounds."""
     config: SoftStabilityConfig
     """The settings."""
-    health: Health = HEALTHY
-    """Known-bad states of the model."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: Any) -> Any:
-        return replace(self, rows=self.rows[index]) if isinstance(index, slice) else self.rows[index]
-
-    def __iter__(self) -> Iterator[SoftStability]:
-        return iter(self.rows)
+    scope = SCOPE
+    title = "Soft stability:"
 
     @property
     def mean_rate(self) -> float | None:
@@ -134,32 +113,11 @@ class SoftStabilities(JsonResult, Sequence[SoftStability]):
         values = [float(getattr(row, name)) for row in self._others]
         return fmean(values) if values else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The rates as values for JSON.
+    def _settings(self) -> dict[str, Any]:
+        return {"settings": asdict(self.config)}
 
-        Returns
-        -------
-        dict
-            The scope, the settings, the summary and every row.
-        """
-        return {
-            **GENERATOR,
-            "health": self.health.to_list(),
-            "sentence": SCOPE,
-            "settings": asdict(self.config),
-            "summary": self.summary(),
-            "rows": [{**asdict(row), "vacuous": row.is_vacuous} for row in self.rows],
-        }
-
-    def to_pandas(self) -> "DataFrame":
-        """The rates as a table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per text.
-        """
-        return data_frame([asdict(row) for row in self.rows])
+    def _row_values(self) -> list[dict[str, Any]]:
+        return [{**asdict(row), "vacuous": row.is_vacuous} for row in self.rows]
 
     def lines(self) -> list[tuple[str, str]]:
         """The summary for a terminal.
@@ -180,13 +138,13 @@ class SoftStabilities(JsonResult, Sequence[SoftStability]):
             lines = [
                 (f"mean soft stability rate of the {words}", percent(rate, 1)),
                 ("mean lower bound", percent(low, 1)),
-                ("texts whose rate is exact: all sets were evaluated", _share(summary["exact"], others)),
+                ("texts whose rate is exact: all sets were evaluated", count_share(summary["exact"], others)),
             ]
         lines.append(
-            ("texts whose top words alone get another label than the text", _share(summary["other_label"], total))
+            ("texts whose top words alone get another label than the text", count_share(summary["other_label"], total))
         )
         if summary["vacuous"]:
-            lines.append(("vacuous: texts without another word to add", _share(summary["vacuous"], total)))
+            lines.append(("vacuous: texts without another word to add", count_share(summary["vacuous"], total)))
         return lines
 
     def confidence_note(self) -> str:
@@ -200,28 +158,9 @@ class SoftStabilities(JsonResult, Sequence[SoftStability]):
         level, samples = percent(self.config.confidence, 1), f"{self.config.samples:,}"
         return f"Each bound holds for its text with a confidence of {level} ({samples} samples); exact rates always."
 
-    def __str__(self) -> str:
-        numbers = [f"{description}: {value}" for description, value in self.lines()]
-        return "\n".join([*map(str, self.health.lines), f"Soft stability: {SCOPE}.", *numbers, self.confidence_note()])
+    def _notes(self) -> list[str]:
+        return [self.confidence_note()]
 
-    __repr__ = __str__
-
-    def __rich__(self) -> "Group":
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, pad_edge=False, show_header=False)
-        for description, value in self.lines():
-            table.add_row(Text(description), Text(value))
-        least = Table("rate", "at least", "label", "least stable texts", box=None, pad_edge=False, header_style="bold")
-        for row in self.least_stable() if len(self) > 1 else []:
-            words = Text(one_line(row.text), no_wrap=True, overflow="ellipsis")
-            least.add_row(percent(row.rate, 1), percent(row.low, 1), Text(one_line(row.label, 24)), words)
-        notes = [Text(note, style="dim") for note in (f"This is about {SCOPE}.", self.confidence_note())]
-        body = (table, Text(), least, Text()) if least.row_count else (table,)
-        return Group(*self.health.lines, *body, *notes)
-
-
-def _share(count: int, total: int) -> str:
-    return f"{count:,} of {total:,} ({percent(count / total, 1)})"
+    def _least(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        rows = [(percent(row.rate, 1), percent(row.low, 1), row.label, row.text) for row in self.least_stable()]
+        return ("rate", "at least", "label", "least stable texts"), rows

@@ -4,24 +4,17 @@ Does not import torch.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from steadygaze.core.errors import one_line, printable
-from steadygaze.core.output_paths import GENERATOR
 from steadygaze.core.rounding import percent
 from steadygaze.core.types import Label
 from steadygaze.results.audit_config import SubstitutionConfig
-from steadygaze.results.data_frame import data_frame
 from steadygaze.results.explanation import LABEL
-from steadygaze.results.health import HEALTHY, Health
-from steadygaze.results.row import JsonResult
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-    from rich.console import Group
+from steadygaze.results.text_results import TextResults, count_share
 
 Method = Literal["exact", "sampling", "none"]
 Claim = Literal["certified", "top_k_certified"]
@@ -94,28 +87,16 @@ class SubstitutionCertificate:
 
 
 @dataclass(frozen=True, repr=False)
-class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
+class SubstitutionCertificates(TextResults[SubstitutionCertificate]):
     """One SubstitutionCertificate per text, in the order of the texts."""
 
-    rows: tuple[SubstitutionCertificate, ...]
-    """The certificates."""
     config: SubstitutionConfig
     """The settings."""
     table_pairs: int
     """Pairs of a word and a synonym in the table."""
     excluded_pairs: int
     """Pairs that are left out, for example with function words or other inflections (data/substitutable_pairs.py)."""
-    health: Health = HEALTHY
-    """Known-bad states of the model."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.rows[index]
-
-    def __iter__(self) -> Iterator[SubstitutionCertificate]:
-        return iter(self.rows)
+    scope = SCOPE
 
     @property
     def share_certified(self) -> float:
@@ -214,33 +195,8 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
         words = Counter(word for row in self.rows for word in dict.fromkeys(map(str.lower, row.uncovered)))
         return words.most_common(count)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The certificates as values for JSON.
-
-        Returns
-        -------
-        dict
-            The scope, the settings, the summary and every row.
-        """
-        rows = [asdict(row) for row in self.rows]
-        return {
-            **GENERATOR,
-            "health": self.health.to_list(),
-            "sentence": SCOPE,
-            "settings": asdict(self.config),
-            "summary": self.summary(),
-            "rows": rows,
-        }
-
-    def to_pandas(self) -> "DataFrame":
-        """The certificates as a table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per text.
-        """
-        return data_frame([asdict(row) for row in self.rows])
+    def _settings(self) -> dict[str, Any]:
+        return {"settings": asdict(self.config)}
 
     def lines(self) -> list[tuple[str, str]]:
         """The summary for a terminal.
@@ -255,13 +211,15 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
             return [("texts", "0")]
         most = self.config.max_substitutions
         limit = "any number of" if most is None else f"up to {most:,}"
-        lines = [(f"texts whose label cannot change by {limit} substitutions", _share(summary["certified"], total))]
+        lines = [
+            (f"texts whose label cannot change by {limit} substitutions", count_share(summary["certified"], total))
+        ]
         lines += self._vacuous_lines("certified", "without a word that has alternatives in the table")
         methods = summary["methods"]
         if methods["sampling"]:
             count, others = summary["certified_smoothed"], summary["smoothed_label_differs"]
             lines += [
-                ("texts whose label cannot change in the smoothed model", _share(count, total)),
+                ("texts whose label cannot change in the smoothed model", count_share(count, total)),
                 ("  sampled texts with another label of the model itself", f"{others:,} of {methods['sampling']:,}"),
             ]
             if undecided := methods["sampling"] - count:
@@ -271,15 +229,15 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
         lines.append(("texts with a rewrite that changes the label", f"{summary['counterexamples']:,}"))
         if self.share_top_k_certified is not None:
             words = f"texts whose top {self.config.k} words cannot change"
-            lines.append((words, _share(self._count("top_k_certified", "exact"), total)))
+            lines.append((words, count_share(self._count("top_k_certified", "exact"), total)))
             reason = f"without such a word, or with at most {self.config.k} words"
             lines += self._vacuous_lines("top_k_certified", reason)
             if methods["sampling"]:
                 count = self._count("top_k_certified", "sampling")
-                lines.append((f"{words} in the smoothed model", _share(count, total)))
+                lines.append((f"{words} in the smoothed model", count_share(count, total)))
         means = [summary[f"mean_{name}"] for name in ("covered_alternatives", "alternatives")]
         lines.append(("mean alternatives per text that the model reads the same", f"{means[0]:.1f} of {means[1]:.1f}"))
-        lines.append(("pairs of the table that are left out", _share(self.excluded_pairs, self.table_pairs)))
+        lines.append(("pairs of the table that are left out", count_share(self.excluded_pairs, self.table_pairs)))
         words = ", ".join(f"{one_line(word, 32)} ({count:,})" for word, count in self.uncovered_words())
         return [*lines, ("words that are most often not covered (texts)", words)] if words else lines
 
@@ -290,16 +248,11 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
             return []
         lines = [(f"  vacuous: texts {reason}", f"{len(self) - len(others):,} of {len(self):,}")]
         if others.rows:
-            lines.append(("  of the other texts", _share(others._count(claim, "exact"), len(others))))
+            lines.append(("  of the other texts", count_share(others._count(claim, "exact"), len(others))))
         return lines
 
-    def __str__(self) -> str:
-        numbers = [f"{description}: {value}" for description, value in self.lines()]
-        return "\n".join(
-            [*map(str, self.health.lines), f"Certificate: about {SCOPE}.", *numbers, self.confidence_note()]
-        )
-
-    __repr__ = __str__
+    def _notes(self) -> list[str]:
+        return [self.confidence_note()]
 
     def confidence_note(self) -> str:
         """The meaning of the confidence level.
@@ -319,21 +272,6 @@ class SubstitutionCertificates(JsonResult, Sequence[SubstitutionCertificate]):
             "to exclude another after the worst substitutions: more samples (--samples N, samples=) can decide some."
         )
 
-    def __rich__(self) -> "Group":
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, pad_edge=False, show_header=False)
-        for description, value in self.lines():
-            table.add_row(Text(description), Text(value))
-        notes = f"This is about {SCOPE}.", self.confidence_note()
-        return Group(*self.health.lines, table, *(Text(note, style="dim") for note in notes))
-
 
 def _mean(values: Sequence[float]) -> float | None:
     return fmean(values) if values else None
-
-
-def _share(count: int, total: int) -> str:
-    return f"{count:,} of {total:,} ({percent(count / total, 1)})"

@@ -146,13 +146,6 @@ class WordWeights(SavedResult):
         return [weight for weight in self.weights if (weight.label, weight.explainer) == (label, name)][:k]
 
     def to_dict(self) -> dict[str, Any]:
-        """The weights as values for JSON.
-
-        Returns
-        -------
-        dict
-            Lists, strings and numbers, ready for JSON.
-        """
         texts = {str(label): count for label, count in self.texts.items()}
         weights = [asdict(item) for item in self.weights]
         return {

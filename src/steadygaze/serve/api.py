@@ -223,7 +223,7 @@ def models_of(request: Request) -> Models:
 
 class Problem(BaseModel):
     code: str
-    message: str = Field(description="What is wrong, and how to fix it.")
+    message: str = Field(description="The problem, and how to fix it.")
 
 
 class ProblemAnswer(BaseModel):

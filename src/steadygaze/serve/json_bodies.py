@@ -45,7 +45,7 @@ WRONG, TOO_LARGE = 3, 4
 _readers = ThreadPoolExecutor(2, thread_name_prefix="body")
 """Wait for the processes; further large bodies wait for these."""
 _reading = Lock()
-"""Held while a thread reads the result of a process: the thread of the server waits for one of them only."""
+"""A thread holds it while it reads the result of a process: the thread of the server waits for one of them only."""
 
 
 async def read_json(body: bytes, most_values: int = MOST_VALUES) -> Any:

@@ -3,6 +3,7 @@
 import torch
 
 from steadygaze.auditing.prepare_case import prepare
+from steadygaze.properties.probes import best_orders
 from steadygaze.properties.probes.best_orders import good_orders
 from steadygaze.results.audit_config import ProbeConfig
 from studies.oracles.models import adapter
@@ -27,10 +28,12 @@ def test_weights_are_the_drop_without_a_word_and_the_probability_of_it_alone():
                 assert torch.isclose(both[row, place], full[row, label] - without + alone)
 
 
-def test_a_long_text_is_weighed_in_segments():
+def test_a_long_text_is_weighed_in_segments(monkeypatch):
+    monkeypatch.setattr(best_orders, "MOST_UNITS", 40)
     here = world("long", 2, 3)
     case = prepare(adapter(here, "linear"), here.examples, {}, ProbeConfig()).case
     for rows, batch in case.batches():
         for weights in good_orders(case.model, batch, case.probs[torch.from_numpy(rows)]):
             assert weights.shape == batch.ids.shape
             assert not weights[~batch.mask].any()
+            assert max(len(row.unique()) for row in weights) <= 41

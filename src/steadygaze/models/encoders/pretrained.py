@@ -6,9 +6,11 @@
 Weights are read here, only from .safetensors files with plain names inside the folder, and passed to the library as
 tensors.  Therefore no pickle is loaded, no path leads outside the folder, and no code of a model runs.  Sizes in
 config.json are compared with the header of the weights before allocation.
+
+The files are mapped to memory: a network of the stored precision has no second copy of its weights.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,15 @@ from steadygaze.core.tensor_files import (
     sketch,
 )
 from steadygaze.core.untrusted_files import foreign_error, read_object, read_object_or_empty, resolve
+from steadygaze.models.encoders.weight_options import (
+    SINGLE,
+    STORED,
+    WeightOptions,
+    check_quantization,
+    refuse_offloaded,
+)
 
+CPU = torch.device("cpu")
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
 """Configuration keys that can name a kernel on the hub, which is code; always ignored."""
@@ -38,15 +48,18 @@ NEUTRAL = {"return_dict": True, "chunk_size_feed_forward": 0}
 """Keys that change only how the library computes and returns the same numbers."""
 
 
-def read_values(folder: Path) -> dict[str, Any]:
+def read_values(folder: Path, kind: str = "encoder") -> dict[str, Any]:
     """Return the values of config.json, without keys that could load code, after a check of the sizes."""
     file = inside(folder, CONFIG)
     if not file.exists():
         raise UserError(f"{folder} is not a Hugging Face model folder: it has no {CONFIG}")
     values = read_object(file)
     for key in QUANTIZED:
-        if values.get(key) is not None:
-            raise UserError(f"{file}: {key} is not supported: weights must not be quantized; save them in float32")
+        if values.get(key) is not None and (kind == "encoder" or not _is_readable(values[key])):
+            raise UserError(
+                f"{file}: {key} is not supported: weights must not be quantized; save them in float32"
+                + ("" if kind == "encoder" else f" or bfloat16, or quantize them with {STORED}")
+            )
     named = values.get("architectures")
     if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
         raise UserError(f"{file}: architectures is {named!r:.80}; it must be a list of names")
@@ -61,7 +74,7 @@ def read_config(folder: Path, kind: str = "encoder") -> Any:
     """Return the network's configuration without building it."""
     from transformers import CONFIG_MAPPING
 
-    values = read_values(folder)
+    values = read_values(folder, kind)
     name = values.get("model_type")
     if not isinstance(name, str) or name not in CONFIG_MAPPING:
         raise UserError(f"{folder / CONFIG}: the installed transformers library has no model_type {name!r:.80}")
@@ -76,11 +89,26 @@ def read_config(folder: Path, kind: str = "encoder") -> Any:
     return config
 
 
-def load_network(folder: Path, auto: Any, kind: str, **options: Any) -> tuple[Any, list[str]]:
-    """Return the network that `auto` (such as AutoModel) makes of a folder, and the missing weights."""
+def load_network(
+    folder: Path,
+    auto: Any,
+    kind: str,
+    weights_as: WeightOptions = SINGLE,
+    device: torch.device = CPU,
+    changes: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> tuple[Any, list[str]]:
+    """Return the network that `auto` (such as AutoModel) makes of a folder, and the missing weights.
+
+    `changes`: values of the configuration that replace those of the folder.
+    """
     files = weight_files(folder)
     layouts = [read_layout(file) for file in files]
     config = read_config(folder, kind)
+    config.update(dict(changes or {}))
+    if getattr(config, "quantization_config", None) is not None:
+        check_quantization(STORED, f"{folder / CONFIG}: quantization_config", device)
+    arguments = weights_as.arguments(device)
     with readable(folder, kind):
         cls = _network_class(auto, config)
         described = sketch(lambda: cls(config), sum(map(len, layouts)), folder / CONFIG)
@@ -92,9 +120,9 @@ def load_network(folder: Path, auto: Any, kind: str, **options: Any) -> tuple[An
             None,
             config=config,
             state_dict=weights,
-            dtype=torch.float32,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # an error below names the tensor
+            **arguments,
             **options,
         )
     for name, shape, expected in sorted(report["mismatched_keys"]):
@@ -103,6 +131,7 @@ def load_network(folder: Path, auto: Any, kind: str, **options: Any) -> tuple[An
             f"{tuple(shape)}, but {CONFIG} describes {tuple(expected)}"
         )
     network.config.name_or_path = str(folder)
+    refuse_offloaded(network.parameters(), folder)
     refuse_non_finite(network.state_dict(), folder)
     return network, sorted(report["missing_keys"])
 
@@ -167,6 +196,13 @@ def _in_hub_cache(home: Path, file: Path) -> bool:
 
     cached = home.parent.name == "snapshots" and home.is_relative_to(resolve(HF_HUB_CACHE))
     return cached and file.is_relative_to(home.parent.parent / "blobs")
+
+
+def _is_readable(quantization: Any) -> bool:
+    """True for the plain values of the quantization that a folder may have."""
+    values = quantization.values() if isinstance(quantization, dict) else ()
+    plain = all(isinstance(value, bool | int | float | str | list | None) for value in values)
+    return plain and bool(values) and quantization.get("quant_method") == STORED
 
 
 def _attribute(config: Any, key: str) -> Any:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from steadygaze.core.capabilities import Capability
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths import distributions
 from steadygaze.core.types import Encoded
@@ -33,11 +34,15 @@ COUNTS_FROM_PADDING = {
     "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
 """Networks whose first token has the position padding id + 1; earlier positions are unused."""
-FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "*.safetensors", "*.safetensors.index.json"]
+FILES = [
+    "config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "adapter_config.json",
+    "*.safetensors", "*.safetensors.index.json",
+]  # fmt: skip
 
 
 class Transformer(Encoder):
     allows_gaps: ClassVar[bool] = True
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"transformer"})
 
     def __init__(self, network: Any, windows: Windows | None = None) -> None:
         super().__init__()

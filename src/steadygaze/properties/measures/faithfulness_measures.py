@@ -1,4 +1,4 @@
-"""Faithfulness measures: erasure, infidelity, max-sensitivity, flip radius, soft stability and F-Fidelity.
+"""Faithfulness: erasure, Shapley agreement, infidelity, max-sensitivity, flip radius, soft stability and F-Fidelity.
 
 Erasure: DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.  m(x)_j is the probability of the class j predicted on
 the full text x; r is the rationale.
@@ -15,6 +15,14 @@ The largest drop is near 0 if the prediction hardly depends on the words: no exp
     erased  m(x ∖ r), by size      (B,K,C)         K = 1: a single rationale
     kept    m(r), by size          (B,K,C)
     changed both                   (B,2K,C)
+
+Shapley agreement: the Gini correlation (Schechtman & Yitzhaki 1987) of the weights w with the Shapley values φ of the
+predicted probability.
+
+    Shapley agreement = Σ_{i<j} (φ_i − φ_j) sign(w_i − w_j) / Σ_{i<j} |φ_i − φ_j|       both sums over all texts
+
+1: no pair of words is in the wrong order; 0 in the mean of all orders, and of equal weights.  A pair counts as much as
+its Shapley values differ, so that the order of words without an effect does not count.
 
 Infidelity and max-sensitivity, as in Captum and Quantus: Yeh et al., "On the (In)fidelity and Sensitivity of
 Explanations", NeurIPS 2019 (arXiv:1901.09392).
@@ -51,6 +59,8 @@ the selected words α carry the prediction when at most r other words are added?
 
     alone  f(x ⊙ α) (B,C)     extended  f(x ⊙ α′) (B,S,C)     members  the sets α′ that count (B,S)
 
+The authors' released code draws α′ in the same way, but refuses an r above the number of other words.
+
 Words that do not matter have a high rate as well: compare with the rate of random words.
 
 F-Fidelity: Zheng et al., "F-Fidelity: A Robust Framework for Faithfulness Evaluation of Explainable AI", ICLR 2025
@@ -64,6 +74,9 @@ expectation at most β·T words, as many as in the texts of a model fine-tuned u
 
     full  f(x) (B,C)     part_of_top, part_of_rest  f of the draws, of all sizes s (B,S,C)
 
+The authors' released code masks each element with the probability min(α, β·T/s) in 50 draws, α = 0.5 and β = 0.1.  It
+has one s for both measures; T − s in the second is our reading of the same limit of β·T.
+
 Departs from the paper: y is the class predicted on the full text, so that [ f(x) = y ] is 1 and no label is needed; f
 is the audited model, and no copy is fine-tuned under masks.
 """
@@ -74,6 +87,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from steadygaze.core.maths.distributions import ordered_differences
 from steadygaze.properties.measures.measure import ERASER, PROBABILITY_SCALE, SEAT, SIGNED, SIZES, UNIT, Measure
 from steadygaze.results.comparison import Column
 
@@ -127,6 +141,13 @@ def relative_score(own: Tensor, floor: Tensor, best: Tensor) -> float:
     """Scores between those of shuffled weights (0) and of the best known order of words (1).  (N,) each"""
     reach = (best - floor).sum()
     return float((own - floor).sum() / reach) if reach else math.nan
+
+
+def shapley_agreement(x: Tensor, y: Tensor, mask: Tensor) -> float:
+    """Gini correlation of weights x with exact Shapley values y, in short texts.  (N,T) each"""
+    own, most = ordered_differences(x, y, mask)
+    reach = most.nansum()
+    return float(own.nansum() / reach) if reach else math.nan
 
 
 SHARES = (0.1, 0.2, 0.5)
@@ -222,6 +243,17 @@ MEASURES = (
     *(
         _relative(row, description=sentence, labels={"": label}, scale=_ENDS)
         for row, sentence, label in zip(RELATIVE_ROWS, _TESTS, _LABELS, strict=True)
+    ),
+    Measure(
+        "shapley-agreement",
+        shapley_agreement,
+        SIGNED,
+        "higher",
+        "Schechtman & Yitzhaki 1987",
+        identical=1,
+        per_example=False,
+        labels={"": "Agreement with exact Shapley values"},
+        scale="0: any order of the words, 1: the order of the Shapley values",
     ),
     Measure("flip-radius", flip_radius, (0, LARGEST), "lower", _YIN),
     Measure("flip-radius/above-random", flip_radius_above_random, (-LARGEST, LARGEST), "lower", _YIN, identical=0),

@@ -6,7 +6,7 @@ of k of the n words of a text:
     Δ_r(α)  =  { α′ ⊇ α : |α′ ∖ α| ≤ r }          Σ_{j≤r} C(n − k, j) sets; α is one of them
 
 `sets_of_words` draws α′ ∖ α uniformly over these sets: a number j of words with a probability proportional to
-C(n − k, j), then j of the n − k words.  The draws depend on the key of the text.  Where there are at most `samples`
+C(n − k, j), then j of the n − k words.  The draws depend on the key of the text.  If there are at most `samples`
 sets, they are all listed, once each.
 """
 

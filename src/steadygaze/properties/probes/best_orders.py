@@ -4,7 +4,8 @@
     alone            the same plus the probability of the word alone: the mean of the first and the last contribution,
                      so that words that say the same count as well
 
-At most MOST_UNITS units of a text are removed; in longer texts they are segments of words.
+At most MOST_UNITS units of a text are removed; in longer texts they are segments of words.  An order of segments is
+worse than one of words: with segments of five words, weights that correlate with the exact ones by 0.3 would reach 0.8.
 """
 
 import torch
@@ -16,7 +17,7 @@ from steadygaze.explainers.word_deletion import chunks
 from steadygaze.models.inference import Model
 from steadygaze.perturbations.word_removal import units_of
 
-MOST_UNITS = 40
+MOST_UNITS = 250
 GOOD_ORDERS = 2
 """Orders that are found."""
 

@@ -133,7 +133,8 @@ def rationale_sizes(words: Tensor, shares: tuple[float, ...]) -> Tensor:
 
 def distinct_texts(batch: Batch) -> tuple[Tensor, Tensor]:
     """The first row of each distinct text, and the index of each row's text.  V -> (D,), (V,)"""
-    key = pair_key(replace(batch, ids=batch.ids * 2 + batch.mask))  # tells a special token from a word with the same id
+    ids = batch.ids * 2 + batch.mask  # tells a special token from a word with the same id
+    key = pair_key(replace(batch, ids=ids, word_keys=None))
     # The probability of a collision of the 64-bit keys among ten thousand texts is about 10^-11.
     kinds, kind = torch.unique(key, return_inverse=True)
     rows = torch.arange(len(key), device=key.device)

@@ -1,6 +1,6 @@
 """Words of other texts, to put in the place of erased ones: the text keeps its length and reads like the others.
 
-Where a word follows a, the new word is drawn from those that follow a in another text; if there are none, from all
+If a word follows a, the new word is drawn from those that follow a in another text; if there are none, from all
 words of other texts.  Each word has one replacement, so that all erasures of a text differ only in what they erase.
 """
 

@@ -83,7 +83,7 @@ def _flips(case: AuditCase, synonyms: Synonyms, rows: Rows, batch: Batch) -> dic
     return {"flips": label_flip(before, observe(case.model, reworded).probs).masked_fill(~enough, torch.nan)}
 
 
-def prominence(weights: Tensor, units: Units) -> Tensor:
+def _prominence(weights: Tensor, units: Units) -> Tensor:
     """Distance of the weight of each word from the median of its text, on its first token.  (B,T) -> (B,T)"""
     of_words = units.total(weights).masked_fill(~units.mask, torch.nan)
     distance = (of_words - of_words.nanquantile(0.5, dim=-1, keepdim=True)).abs().nan_to_num(0.0)
@@ -95,7 +95,7 @@ def _correlations(case: AuditCase, synonyms: Synonyms, name: str, rows: Rows, ba
     label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device)
     units = units_of(batch, question=False)
     scores = {}
-    for condition, order in zip(REWORDED, (_random_scores(case, batch), prominence(before, units)), strict=True):
+    for condition, order in zip(REWORDED, (_random_scores(case, batch), _prominence(before, units)), strict=True):
         reworded, enough = _reworded(case, synonyms, batch, order)
         after = explainer.explain(case.model, reworded, label if explainer.class_specific else None)
         weights = finite_weights(after, reworded)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from report.audited import SHIFTS, explanation
-from steadygaze.report.audit_page import GAP, LONG, changed_words, text_pair
+from steadygaze.report.text_excerpts import GAP, LONG, changed_words, text_pair
 from steadygaze.results.row import Shift
 
 

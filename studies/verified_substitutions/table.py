@@ -1,22 +1,30 @@
 """Precision of substitutions before and after verification, agreement of the ratings, and coverage.
 
-Records of one line each: `pair` (a rated substitution of half 1), `choice` (one of half 0, with the cosines that the
-threshold was chosen from) and `coverage` (texts of a corpus by their number of substitutable words).
+Records of one line each:
+
+    pair       a rated substitution of a test text
+    choice     a rated substitution that the lists or the threshold of the filter were chosen with
+    coverage   texts of a corpus by their number of words with a substitute; `listed`: share of substitutions by a list
+    frontier   training texts by their number of words with a substitute, of the lists and of pairs above a threshold
 """
 
 from collections.abc import Sequence
+from statistics import mean
 from typing import Any
 
 from steadygaze.results.intervals import wilson_interval
 from studies.numbers import Number, Origin
 from studies.tables import RECORDS, read_records
-from studies.verified_substitutions.plan import CORPORA, SOURCES
+from studies.verified_substitutions.plan import CORPORA, NEW_CORPORA, SOURCES
 
 FILE = RECORDS / "verified_substitutions.jsonl"
-RUN = "python -m studies run verified_substitutions --tables TABLES --wordnet WORDNET --out OUT"
-COMMIT = "fe0a7ca"
+RUN = "python -m studies run verified_substitutions --tables TABLES --out OUT"
+COMMIT = "342dd24d"
 DRAWN = Origin(COMMIT, RUN)
+RATED = [source for source, number in SOURCES.items() if number]
 THRESHOLD = 0.85
+FINAL = "fifth"
+"""The last draw from training texts by the rule of the test texts."""
 Records = list[dict[str, Any]]
 
 
@@ -46,18 +54,29 @@ def area(records: Records, score: str) -> float:
     return wins / (len(good) * len(bad))
 
 
+def mixture(parts: Sequence[tuple[float, float]]) -> float:
+    """The precision of several tables together, from the precision and the weight of each."""
+    return sum(value * weight for value, weight in parts) / sum(weight for _, weight in parts)
+
+
 def numbers() -> list[Number]:
     records = read_records([FILE])
-    by_kind = {kind: [r for r in records if r["kind"] == kind] for kind in ("pair", "choice", "coverage")}
-    return [*_precision(by_kind["pair"]), *_choice(by_kind["choice"]), *_coverage(by_kind["coverage"])]
+    kinds = ("pair", "choice", "coverage", "frontier")
+    by_kind = {kind: [r for r in records if r["kind"] == kind] for kind in kinds}
+    return [
+        *_precision(by_kind["pair"], by_kind["coverage"]),
+        *_coverage(by_kind["coverage"]),
+        *_choice(by_kind["choice"]),
+        *_frontier(by_kind["choice"], by_kind["frontier"]),
+    ]
 
 
-def _precision(pairs: Records) -> list[Number]:
-    result = [DRAWN.number("pairs", len(pairs))]
+def _precision(pairs: Records, coverage: Records) -> list[Number]:
     first, second = [r["a"] for r in pairs], [r["b"] for r in pairs]
-    result.append(DRAWN.number("kappa", kappa(first, second), n=len(pairs)))
-    for source in SOURCES:
-        of_source = [r for r in pairs if r["source"] == source]
+    result = [DRAWN.number("pairs", len(pairs)), DRAWN.number("kappa", kappa(first, second), n=len(pairs))]
+    precision: dict[str, float] = {}
+    for source in RATED:
+        of_source = [r for r in pairs if r["source"] == source and r["corpus"] in CORPORA]
         for corpus in ("all", *CORPORA):
             rated = [r for r in of_source if corpus in ("all", r["corpus"])]
             result.append(_share(f"precision.{source}.{corpus}", [keeps_meaning(r) for r in rated]))
@@ -65,29 +84,66 @@ def _precision(pairs: Records) -> list[Number]:
             result.append(_share(f"rating.{source}.{rating}", [bool(r[rating]) for r in of_source]))
         distinct = {(r["word"], r["substitute"]): keeps_meaning(r) for r in of_source}
         result.append(_share(f"distinct.{source}", list(distinct.values())))
+        precision[source] = mean(map(keeps_meaning, of_source))
+    new = [r for r in pairs if r["corpus"] in NEW_CORPORA]
+    for corpus in ("new", *NEW_CORPORA):
+        rated = [r for r in new if corpus in ("new", r["corpus"])]
+        result.append(_share(f"precision.verified.{corpus}", [keeps_meaning(r) for r in rated]))
+    listed = mean(r["listed"] for r in coverage if "listed" in r)
+    both = mixture([(precision["verified"], listed), (precision["added"], 1 - listed)])
+    return [*result, DRAWN.number("precision.both", both), DRAWN.number("listed.both", listed)]
+
+
+def _coverage(coverage: Records) -> list[Number]:
+    result = []
+    for record in (r for r in coverage if "texts" in r):
+        one, three, n = _texts(record)
+        name = f"{record['source']}.{record['corpus']}"
+        if record["length"] == "all":
+            result += [DRAWN.number(f"table.{name}", record["pairs"]), DRAWN.number(f"covered.1.{name}", one, n=n)]
+            result.append(DRAWN.number(f"covered.3.{name}", three, n=n))
+        elif record["source"] == "verified":
+            result.append(DRAWN.number(f"length.{record['length']}.{record['corpus']}", three, n=n))
     return result
+
+
+def _texts(record: dict[str, Any]) -> tuple[float, float, int]:
+    """Share of the texts with at least one and at least three words, and their number."""
+    texts = {int(words): number for words, number in record["texts"].items()}
+    n = sum(texts.values())
+    return 1 - texts[0] / n, texts[3] / n, n
 
 
 def _choice(choice: Records) -> list[Number]:
     loose = [r for r in choice if r["draw"] == "first"]
     scores = ("sentence_cosine", "window_cosine", "state_cosine")
     result = [DRAWN.number(f"area.{score}", area(loose, score), n=len(loose)) for score in scores]
-    second = [r for r in choice if r["draw"] == "second"]
     result.append(DRAWN.number("choice.pairs", len(choice)))
+    second = [r for r in choice if r["draw"] == "second" and r["share"] >= 0.3]
     for threshold in (0.6, 0.7, 0.75, 0.8, 0.82, THRESHOLD, 0.88):
-        rated = [keeps_meaning(r) for r in second if r["similarity"] >= threshold and r["share"] >= 0.3]
-        result.append(_share(f"choice.precision.{threshold}", rated))
+        outcomes = [keeps_meaning(r) for r in second if r["cosine"] >= threshold]
+        result.append(_share(f"choice.precision.{threshold}", outcomes))
+    for draw in ("third", "fourth", FINAL, "sixth"):
+        result.append(_share(f"choice.{draw}", [keeps_meaning(r) for r in choice if r["draw"] == draw]))
     return result
 
 
-def _coverage(coverage: Records) -> list[Number]:
-    result = []
-    for record in coverage:
-        texts = {int(words): number for words, number in record["texts"].items()}
-        n, name = sum(texts.values()), f"{record['source']}.{record['corpus']}"
-        result.append(DRAWN.number(f"table.{name}", record["pairs"]))
-        result.append(DRAWN.number(f"covered.3.{name}", texts[3] / n, n=n))
-        result.append(DRAWN.number(f"covered.1.{name}", 1 - texts[0] / n, n=n))
+def _frontier(choice: Records, frontier: Records) -> list[Number]:
+    """The lists alone (threshold 1), and with pairs of WordNet above a threshold of the filter."""
+    listed = mean(keeps_meaning(r) for r in choice if r.get("listed"))
+    others = [r for r in choice if "similarity" in r and not r.get("in_lists") and r["share"] >= 0.3]
+    result = [DRAWN.number("frontier.lists", listed, n=sum(bool(r.get("listed")) for r in choice))]
+    for threshold in sorted({r["threshold"] for r in frontier}):
+        records = [r for r in frontier if r["threshold"] == threshold]
+        rated = [keeps_meaning(r) for r in others if r["similarity"] >= threshold]
+        weight = mean(r["added"] for r in records)
+        if rated:
+            result.append(_share(f"frontier.added.{threshold}", rated))
+        both = mixture([(listed, 1 - weight), (mean(rated) if rated else 0.0, weight)])
+        result.append(DRAWN.number(f"frontier.precision.{threshold}", both))
+        result += [
+            DRAWN.number(f"frontier.covered.{threshold}.{r['corpus']}", _texts(r)[1], n=_texts(r)[2]) for r in records
+        ]
     return result
 
 

@@ -131,3 +131,15 @@ def test_the_origin_is_that_of_the_file(box, tmp_path):
         assert table.origin == "verified"
         assert table_origin(table).startswith("verified-")
         assert model_synonyms(adapter, TABLE, TEXTS).origin == "table"
+
+
+def test_function_words_of_a_verified_table_are_substituted(box, tmp_path):
+    file = tmp_path / "table.jsonl"
+    rows = {"although": ["though"], "film": ["movie"]}
+    file.write_text(verified_text(rows, Verification("abc", 0.9, "def")))
+    texts = ["although a film"]
+    assert named(model_synonyms(box, file, texts), box.tokens.vocabulary) == {
+        "although ": ["though "],
+        "film": ["movie"],
+    }
+    assert named(model_synonyms(box, rows, texts), box.tokens.vocabulary) == {"film": ["movie"]}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from commands import run
+from steadygaze.core.types import OnProgress
 from steadygaze.data.context_filter import Context
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.synonym_tables import read_synonyms
@@ -73,8 +74,9 @@ class States:
 
     digest = "abc"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, on_progress: OnProgress) -> None:
         assert (folder / "config.json").exists()
+        on_progress("comparing", 0, 1)
 
     def similarity(self, contexts: Sequence[Context]) -> np.ndarray:
         return np.array(
@@ -90,7 +92,7 @@ def test_build_verifies_a_table(
     (folder / "encoder" / "config.json").write_text("{}")
     command = ["synonyms", "build", "table.csv", "--data", "reviews.csv", "--verify", "encoder", "--out", "table.jsonl"]
     out = run(capsys, *command).out
-    assert "verified: 2 of 4 pairs, mean cosine 0.85 or more" in out
+    assert "verified: 0 pairs of lists; 2 of 4 others, mean cosine 0.85 or more" in out
     assert "words with a verified substitute: 0 % 0, 100 % 1, 0 % 2, 0 % 3 or more (of 40 texts)" in out
     assert read_synonyms(folder / "table.jsonl") == {"film": ["movie"], "movie": ["film"]}
     verification = read_verification(folder / "table.jsonl")
@@ -99,7 +101,11 @@ def test_build_verifies_a_table(
     result = json.loads(run(capsys, *command, "--replace", "--json").out)["verified"]
     monkeypatch.setattr(States, "similarity", lambda states, contexts: np.zeros(len(contexts)))
     assert "none of 4 pairs was verified" in run(capsys, *command, "--replace").err
-    assert result == {"candidates": 4, "threshold": 0.85, "texts": {"0": 0, "1": 40, "2": 0, "3": 0}}
+    texts = {"0": 0, "1": 40, "2": 0, "3": 0}
+    assert result == {"listed": 0, "others": 2, "candidates": 4, "threshold": 0.85, "texts": texts}
+    command[2] = "everyday"
+    assert "verified: 2 pairs of lists; 0 of 0 others" in run(capsys, *command, "--replace").out
+    assert read_synonyms(folder / "table.jsonl") == {"film": ["movie"], "movie": ["film"]}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 
 from steadygaze.core.errors import UserError
 from steadygaze.data.context_filter import OCCURRENCES, WINDOW, Context, occurrences, pair_similarity
-from steadygaze.data.synonym_tables import read_synonyms
+from steadygaze.data.substitutable_pairs import FUNCTION_WORDS, negates, substitutable_pairs
+from steadygaze.data.synonym_tables import LISTS, SynonymTable, clean_table, read_synonyms
 from steadygaze.data.verified_tables import Verification, read_verification, verified_rows, verified_text
 
 TEXTS = ["A good FILM.", "the film was fine", "a fine movie", "good skin", "ein guter Streifen", "fine, good movie"]
@@ -42,8 +43,50 @@ def test_a_source_of_another_language_passes_the_contextual_filter_alone(tmp_pat
     source.write_text("film,movie,fine,gone\nguter,good\nabsent,movie")
     frequency = {"film": 2, "movie": 3, "fine": 3, "guter": 1, "good": 3}
     verified = verified_rows([source], TEXTS, frequency, cosine, threshold=0.8)
-    assert verified.rows == {"film": ["movie"]}
-    assert verified.candidates == 3  # film: movie, fine; guter: good.  gone is in no text
+    assert (verified.listed, verified.others, verified.candidates) == ({}, {"film": ["movie"]}, 3)
+    # film: movie, fine; guter: good.  gone is in no text
+
+
+def test_listed_pairs_need_only_occur_and_their_words_have_no_others(tmp_path: Path) -> None:
+    source = tmp_path / "table.csv"
+    source.write_text("film,fine\nstreifen,movie,film\nalthough,fine")
+    frequency = {
+        "film": 9,
+        "movie": 3,
+        "fine": 3,
+        "streifen": 3,
+        "although": 3,
+        "though": 1,
+        "almost": 2,
+        "because": 2,
+        "bc": 2,
+    }
+    verified = verified_rows(["everyday", source], ["streifen"], frequency, cosine, threshold=0.9)
+    assert verified.listed == {"film": ["movie"], "movie": ["film"], "although": ["though"]}  # a function word
+    assert (verified.others, verified.candidates) == ({"streifen": ["movie"]}, 2)
+    assert verified_rows(["chat"], [], frequency, cosine).listed == {"bc": ["because"], "because": ["bc"]}
+
+
+@pytest.mark.parametrize("name", sorted(LISTS))
+def test_lists_have_pairs_that_may_be_substituted(name: str) -> None:
+    rows = read_synonyms(LISTS[name])
+    assert clean_table(rows) == SynonymTable(rows)  # single words in lower case, none its own synonym
+    assert all(len(row) == len({*row}) for row in rows.values())
+    for word, row in rows.items():
+        for synonym in row:
+            assert not negates(word, synonym), (word, synonym)
+            assert not negates(synonym, word), (word, synonym)
+
+
+def test_the_content_words_of_a_list_have_one_inflection() -> None:
+    rows = read_synonyms(LISTS["everyday"])
+    content = {word: [other for other in row if not {word, other} & FUNCTION_WORDS] for word, row in rows.items()}
+    dropped = {
+        (word, other)
+        for word, row in content.items()
+        for other in {*row} - {*substitutable_pairs(content).get(word, ())}
+    }
+    assert dropped == {("champion", "champ")}  # -ion is no suffix of champ
 
 
 def test_a_verified_table_is_read_as_a_table_and_as_verified(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ steadygaze, Hugging Face   synonyms in the model's vocabulary
 a black box                new pieces with the case of the word: "good " -> "fine ", "GOOD!" -> "FINE!"
 
 Without a table no word has a synonym: neighbors in a vector space are not synonyms ("good" is close to "bad").
-data/substitutable_pairs.py excludes some pairs of a table.  A capitalized word of a black box may be a name and is not
-substituted; a vocabulary in lower case does not show names.
+data/substitutable_pairs.py excludes some pairs of an unverified table.  A capitalized word of a black box may be a name
+and is not substituted; a vocabulary in lower case does not show names.
 
 In a model with synonym groups, the synonyms of a group are those of its representative, then of its other words.  A
 synonym of the same group substitutes a word by itself.
@@ -36,16 +36,17 @@ def model_synonyms(adapter: ModelAdapter, synonyms: str | Path | Table, texts: S
 
     `texts`: the texts in which words will be substituted, for a black box.
     """
+    folded = not isinstance(adapter.tokens, TextWords) and adapter.tokens.kind == "words"
+    table, origin = as_table(synonyms, folded=folded), _origin(synonyms)
+    pairs = table if origin == "verified" else substitutable_pairs(table)
     if isinstance(adapter.tokens, TextWords):
-        table = _text_synonyms(adapter.tokens, substitutable_pairs(as_table(synonyms, folded=False)), texts)
-        return replace(table, origin=_origin(synonyms))
+        return replace(_text_synonyms(adapter.tokens, pairs, texts), origin=origin)
     lexicon = vocabulary_lexicon(adapter.tokens.vocabulary, adapter.tokens.kind)
-    pairs = substitutable_pairs(as_table(synonyms, folded=adapter.tokens.kind == "words"))
     groups = getattr(adapter.tokens, "synonym_groups", None)
     ids, count = lexicon.table(representative_table(pairs, groups), MAX_SYNONYMS, same_group=True)
     values, counts, continues, words = map(torch.from_numpy, (ids, count, lexicon.continues, lexicon.words))
     # The row of a representative has synonyms of other words of its group, which no filter tried in its place.
-    return Synonyms(values, counts, continues, words, "table" if groups else _origin(synonyms))
+    return Synonyms(values, counts, continues, words, "table" if groups else origin)
 
 
 def _origin(synonyms: str | Path | Table) -> Literal["table", "verified"]:

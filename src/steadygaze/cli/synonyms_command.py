@@ -1,5 +1,6 @@
 """The commands `synonyms build`, `synonyms show` and `synonyms check`."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 synonyms = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Build, show and check synonym tables.")
 app.add_typer(synonyms, name="synonyms")
 
-SOURCE = f"{SYNONYM_TABLE} wordnet: the installed database."
+SOURCE = f"{SYNONYM_TABLE} wordnet: the installed database. everyday, chat: lists of English words."
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=f"Synonym groups (.json). {SOURCE}")]
 VERIFY = "Keep pairs with the same meaning in the training texts, by a local encoder: a folder, or minilm."
 KEEP = "Keep pairs with different class frequencies (nominal false discovery rate: 5 %)."
@@ -39,7 +40,7 @@ KEEP = "Keep pairs with different class frequencies (nominal false discovery rat
     **command_help(
         "synonyms build wordnet --out synonyms.jsonl",
         "synonyms build wordnet counter_fitted.parquet --data reviews.csv --typos --out groups.json",
-        "synonyms build wordnet --data sst2 --verify minilm --out verified.jsonl",
+        "synonyms build everyday --data sst2 --verify minilm --out verified.jsonl",
     )
 )
 @common_options("device", "batch_size", "seed", "verbose")
@@ -75,20 +76,20 @@ def build(
     _check_build(out_file, sources, data, inflection or typos)
     corpus = None if data is None else _corpus(data, text, label, drop_empty, common)
     frequencies = None if corpus is None else _frequencies(corpus)
-    verified = None
-    if verify is None:
-        table = read_tables(sources or [], () if frequencies is None else frequencies.counts.keys())
-    else:
-        verified = verify_sources(out_file, sources or [], corpus, verify)
-        table = verified.table
+    console = stderr_console(common)
+    verified = None if verify is None else verify_sources(out_file, sources or [], corpus, verify, console)
+    words = () if frequencies is None else frequencies.counts.keys()
+    table = read_tables(sources or [], words) if verified is None else verified.table
     grouping = _grouping(table.rows, frequencies, rule, inflection, typos, keep_suspicious)
+    if verified is not None:
+        grouping = dataclasses.replace(grouping, suspicious=verified.suspicious(grouping.suspicious))
     rows = table.rows if keep_suspicious else without_pairs(table.rows, grouping.suspicious)
     text_of = table_text if verified is None else verified.text
     content = grouping.groups.to_json() if out_file.suffix == ".json" else text_of(rows)
     write_output(out_file, content, replace=replace)
     result = {"written": str(out_file), **_counts(rows, grouping), "left_out": table.left_out}
     if frequencies is not None and sources:
-        result["coverage"] = _coverage(substitutable_pairs(rows), frequencies)
+        result["coverage"] = _coverage(rows if verified else substitutable_pairs(rows), frequencies)
     if verified is not None:
         result["verified"] = verified.summary(rows)
     if common.json:

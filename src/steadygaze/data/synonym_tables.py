@@ -28,6 +28,12 @@ FORM = (
 )
 INSTALLED_WORDNET = "wordnet"
 """Source that stands for the installed WordNet database."""
+LISTS = {name: Path(__file__).with_name(f"{name}.csv") for name in ("everyday", "chat")}
+"""Sources that steadygaze has: pairs written by hand that keep the meaning of a word nearly everywhere.
+
+everyday   frequent English words in their usual inflections, spelling variants and abbreviations
+chat       spellings of chats and tweets (people, ppl)
+"""
 SEVERAL_WORDS, OTHER_CHARACTERS, SAME_WORD = "several words", "not only letters", "synonym of itself"
 
 
@@ -129,8 +135,10 @@ def read_tables(sources: Sequence[str | Path], words: Collection[str] = ()) -> S
 
 
 def source_path(source: str | Path) -> Path:
-    """The file or folder of a source; `wordnet` is the installed database."""
-    return wordnet_folder() if str(source) == INSTALLED_WORDNET and not Path(source).exists() else Path(source)
+    """The file or folder of a source; `wordnet` is the installed database, `everyday` and `chat` are LISTS."""
+    if Path(source).exists():
+        return Path(source)
+    return wordnet_folder() if str(source) == INSTALLED_WORDNET else LISTS.get(str(source), Path(source))
 
 
 def clean_table(*tables: Mapping[str, Sequence[str]]) -> SynonymTable:

@@ -1,11 +1,14 @@
-"""Verified synonym tables: pairs that passed a lexical and a contextual filter, in a file that says so.
+"""Verified synonym tables: pairs that keep the meaning of a word, in a file that says so.
+
+The pairs of LISTS (synonym_tables.py) were chosen by hand; their words have no other substitutes.  A pair of another
+source passes a lexical and a contextual filter:
 
     lexical      of WordNet only: a shared sense in the same inflection that is likely for both words (word_readings.py)
-    frequency    the substitute occurs in at least LEAST_TEXTS texts
     classes      substitutable_pairs.py
     contextual   the state of the word changes little in the texts (context_filter.py)
 
-A source that is not WordNet, in any language, passes the last three alone.
+The substitute occurs in the texts, that of another source in at least LEAST_TEXTS.  A source that is not WordNet has no
+lexical filter, in any language.
 
 The first line of the file is {"verified": {…}}, with the encoder, the thresholds, the texts and a digest of the other
 lines.  Other tables are unverified, also a merged one.  An edited file is refused: its first line is no longer true.
@@ -23,14 +26,14 @@ from steadygaze.core.untrusted_files import parse_json, read_text
 from steadygaze.data.context_filter import Similarity, pair_similarity
 from steadygaze.data.substitutable_pairs import substitutable_pairs
 from steadygaze.data.synonym_rewriting import LONGEST
-from steadygaze.data.synonym_tables import clean_table, read_synonyms, source_path, table_text
+from steadygaze.data.synonym_tables import LISTS, clean_table, read_synonyms, source_path, table_text
 from steadygaze.data.word_readings import likely_synonyms, shared_readings
 from steadygaze.data.word_tokenizer import SPECIALS, tokenizer_of_words
 
 SHARE = 0.3
 """Least share of the shared reading among the readings of each word."""
 LEAST_TEXTS = 3
-"""Least number of texts with the substitute."""
+"""Least number of texts with a substitute that is not of LISTS."""
 THRESHOLD = 0.85
 """Least mean cosine of the states of a word and of its substitute; docs/results/verified-substitutions.md."""
 KEY = "verified"
@@ -52,11 +55,14 @@ class Verification:
 
 @dataclass(frozen=True)
 class VerifiedRows:
-    """Verified pairs, and how many passed each filter before."""
+    """Verified pairs."""
 
-    rows: dict[str, list[str]]
+    listed: dict[str, list[str]]
+    """Pairs of LISTS."""
+    others: dict[str, list[str]]
+    """Pairs of other sources that passed all filters."""
     candidates: int
-    """Pairs that passed all filters but the contextual one."""
+    """Number of pairs of other sources that passed all filters but the contextual one."""
 
 
 def verified_rows(
@@ -70,30 +76,39 @@ def verified_rows(
 
     `frequency`: number of texts with each word.
     """
-    candidates = candidate_rows(sources, frequency)
+    listed = listed_rows(sources, frequency)
+    candidates = {word: row for word, row in candidate_rows(sources, frequency).items() if word not in listed}
     cosines = pair_similarity(candidates, texts, similarity)
-    rows = {
+    kept = {
         word: [synonym for synonym in row if cosines.get((word, synonym), -1.0) >= threshold]
         for word, row in candidates.items()
     }
-    return VerifiedRows({word: row for word, row in rows.items() if row}, sum(map(len, candidates.values())))
+    others = {word: row for word, row in kept.items() if row}
+    return VerifiedRows(listed, others, sum(map(len, candidates.values())))
+
+
+def listed_rows(sources: Sequence[str | Path], frequency: Mapping[str, int]) -> dict[str, list[str]]:
+    """The pairs of those sources that are LISTS."""
+    paths = [path for path in map(source_path, sources) if path in LISTS.values()]
+    tables = [_frequent(read_synonyms(path, folded=True), frequency, texts=1) for path in paths]
+    return {word: row for word, row in clean_table(*tables).rows.items() if row}
 
 
 def candidate_rows(sources: Sequence[str | Path], frequency: Mapping[str, int]) -> dict[str, list[str]]:
-    """The pairs that pass all filters but the contextual one."""
+    """The pairs of other sources that pass all filters but the contextual one."""
     words = frozenset(frequency)
     tables = []
     for path in map(source_path, sources):
         if path.is_dir():
             tables.append(likely_synonyms(shared_readings(path, words), frequency, share=SHARE, texts=LEAST_TEXTS))
-        else:
-            tables.append(_frequent(read_synonyms(path, folded=True), frequency))
+        elif path not in LISTS.values():
+            tables.append(_frequent(read_synonyms(path, folded=True), frequency, texts=LEAST_TEXTS))
     return substitutable_pairs(clean_table(*tables).rows)
 
 
-def _frequent(table: Mapping[str, Sequence[str]], frequency: Mapping[str, int]) -> dict[str, list[str]]:
+def _frequent(table: Mapping[str, Sequence[str]], frequency: Mapping[str, int], texts: int) -> dict[str, list[str]]:
     return {
-        word: [synonym for synonym in row if frequency.get(synonym, 0) >= LEAST_TEXTS]
+        word: [synonym for synonym in row if frequency.get(synonym, 0) >= texts]
         for word, row in table.items()
         if word in frequency
     }

@@ -185,7 +185,7 @@ def _substitutes(fields: Fields) -> str:
         return f"{counts}  The synonym table is verified."
     return (
         f"{counts}  The synonym table is unverified: a substitution may change the meaning, and then an explanation "
-        "should change.  `steadygaze synonyms build --verify` writes a verified table."
+        "should change.  `steadygaze synonyms build everyday --verify` writes a verified table of English words."
     )
 
 

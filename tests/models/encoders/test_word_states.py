@@ -62,6 +62,14 @@ def test_batches_and_repeated_contexts_change_nothing(states: WordStates, monkey
 
 
 @pytest.mark.slow
+def test_progress_is_reported_after_every_chunk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_states, "CHUNK", 3)
+    calls: list[tuple[str, int, int]] = []
+    WordStates(folder, on_progress=lambda *call: calls.append(call)).similarity(CONTEXTS)
+    assert [call[1:] for call in calls] == [(0, 4), (3, 4), (4, 4)]
+
+
+@pytest.mark.slow
 def test_a_word_beyond_the_limit_has_similarity_zero(states: WordStates) -> None:
     text = "good " * 200 + "film"
     assert states.similarity([Context(text, 1000, 1004, "movie")]).tolist() == [0.0]

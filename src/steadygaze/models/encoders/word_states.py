@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
+from steadygaze.core.types import OnProgress
 from steadygaze.core.untrusted_files import digest_file
 from steadygaze.data.context_filter import Context
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer, text_limit
@@ -23,8 +24,9 @@ from steadygaze.models.encoders.transformer import from_folder, limit
 BATCH = 64
 LONGEST = 128
 """Subword tokens of a context; a word beyond them has similarity 0."""
-CHUNK = 1 << 14
-"""Contexts whose states are in memory at once."""
+CHUNK = 1 << 11
+"""Contexts whose states are in memory at once, and between two reports of progress."""
+ACTIVITY = "comparing words in their contexts"
 Place = tuple[str, int, int]
 """A text, and the span of a word in it."""
 
@@ -32,9 +34,10 @@ Place = tuple[str, int, int]
 class WordStates:
     """An encoder that compares words with their substitutes."""
 
-    def __init__(self, folder: Path, device: str | torch.device = "cpu") -> None:
+    def __init__(self, folder: Path, device: str | torch.device = "cpu", on_progress: OnProgress | None = None) -> None:
         self._encoder = from_folder(folder).to(device).eval()
         self._device = device
+        self._on_progress = on_progress or (lambda *_: None)
         longest = min(LONGEST, limit(self._encoder.config))
         tokenizer = load_subword_tokenizer(folder, max_length=longest)
         self._tokenizer = load_subword_tokenizer(folder, max_length=text_limit(longest, sum(tokenizer.special_counts)))
@@ -44,8 +47,12 @@ class WordStates:
 
     def similarity(self, contexts: Sequence[Context]) -> NDArray[np.float64]:
         """The cosine of the states of each word and of its substitute; 0 for a word that was cut off."""
-        parts = [self._chunk(contexts[start : start + CHUNK]) for start in range(0, len(contexts), CHUNK)]
-        return np.concatenate([np.zeros(0), *parts])
+        parts = [np.zeros(0)]
+        for start in range(0, len(contexts), CHUNK):
+            self._on_progress(ACTIVITY, start, len(contexts))
+            parts.append(self._chunk(contexts[start : start + CHUNK]))
+        self._on_progress(ACTIVITY, len(contexts), len(contexts))
+        return np.concatenate(parts)
 
     def _chunk(self, contexts: Sequence[Context]) -> NDArray[np.float64]:
         before = [(text, start, end) for text, start, end, _ in contexts]

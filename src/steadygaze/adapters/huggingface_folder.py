@@ -53,7 +53,8 @@ def _load(base: Path, name: str, config: Any, adapter: LoraFolder | None, option
     missing = [weight for weight in missing if adapter is None or not adapter.completes(weight)]
     if missing:
         raise UserError(f"{name} is not a trained {kind}: its weights lack {missing[0]}")
-    return network if adapter is None else adapter.applied(network)
+    whole = network if adapter is None else adapter.applied(network)
+    return whole.requires_grad_(False)  # gradients of word vectors then keep fewer activations
 
 
 def _typed(folder: Path, config: Any) -> bool:

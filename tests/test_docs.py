@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from typer import BadParameter
 
 import steadygaze as sg
 from adapters import folders
+from adapters.hosted.completion_server import serving
 from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from printed_pages import DOCS, ROOT, blocks, check_links, folder, mentioned, parse, printed, run, unknown_options
+from steadygaze.adapters.hosted import answer_file
 from steadygaze.data.synonym_formats import DEBIAN_FOLDER
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.properties import PROPERTIES
@@ -48,9 +51,9 @@ def read(page: str) -> str:
 
 @pytest.mark.parametrize("page", pages_with_commands())
 def test_the_commands_of_the_docs_run(
-    page: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    page: str, folder: Path, hosted: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = read(page)
+    text = read(page).replace(HOSTED, hosted)
     for words, smaller in SMALLER_DATA.items():
         text = text.replace(words, smaller)
     command_lines = [without_ray(command) for command in printed(text) if is_tested_here(command)]
@@ -75,6 +78,18 @@ def test_the_commands_of_the_docs_run(
         (folder / "policy.toml").write_text(policy, encoding="utf-8")
     for command in command_lines:
         run(capsys, command)
+
+
+HOSTED = "http://localhost:8000/v1"
+"""The server that the pages name."""
+
+
+@pytest.fixture
+def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a server."""
+    monkeypatch.setenv(answer_file.VARIABLE, str(tmp_path / "answers.sqlite"))
+    with serving() as served:
+        yield served.url
 
 
 def is_tested_here(command: list[str]) -> bool:
@@ -213,7 +228,7 @@ QUICK_PYTHON = {"how-to/certify", "how-to/human-rationales", "how-to/synonyms", 
 @pytest.mark.filterwarnings("ignore:no word of the vocabulary has a synonym")  # the only pair is a group
 @pytest.mark.usefixtures("unlearned_teachers")
 def test_the_python_of_the_docs_runs(
-    page: str, folder: Path, namespace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    page: str, folder: Path, hosted: str, namespace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for registry in (TECHNIQUES, EXPLAINERS, PROPERTIES):  # a page registers its own
         monkeypatch.setattr(registry, "data", {**registry.data})
@@ -225,7 +240,7 @@ def test_the_python_of_the_docs_runs(
         (folder / "policy.toml").write_text(policy, encoding="utf-8")
     names = {} if page in SELF_CONTAINED else namespace
     for code in blocks(read(page), "python"):
-        exec(compile(_smaller(code), f"{page}.md", "exec"), names)
+        exec(compile(_smaller(code.replace(HOSTED, hosted)), f"{page}.md", "exec"), names)
     if page == "how-to/own-technique":  # its models learn
         scores = [names[name].history_[-1]["macro-f1"] for name in ("vanilla", "clf", "student", "averaged")]
         assert min(scores) > 0.9

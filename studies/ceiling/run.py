@@ -80,8 +80,8 @@ def measure(case: Case) -> dict[str, Any]:
         number += int(enumerated.sum())
         for name, values in means.items():
             totals[name] = totals.get(name, torch.zeros(len(REMOVED))) + values[enumerated].sum(0)
-    means = {name: dict(zip(REMOVED, (total / number).tolist(), strict=True)) for name, total in totals.items()}
-    return {"n": number, "means": means}
+    parts = {name: dict(zip(REMOVED, (total / number).tolist(), strict=True)) for name, total in totals.items()}
+    return {"n": number, "means": parts}
 
 
 def scores(model: Model, batch: Batch, full: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.results.intervals import Interval, Values, bootstrap_means
-from steadygaze.study.seed_statistics import Outcomes, macro_f1_interval, mean_intervals
+from steadygaze.results.seed_intervals import mean_intervals
+from steadygaze.study.seed_statistics import Outcomes, macro_f1_interval
 from studies import jobs
 
 SEEDS, TEXTS = (3, 5), (60, 200)

@@ -4,9 +4,9 @@
 another audits it on TEXTS test texts with each explainer of plan.py and a model of another seed.  An audit runs the
 checks that decide the verdicts below with the settings of `sg.audit`; models of FULL get all checks.
 
-    faithfulness, robustness, seed-consistency     as in any audit
-    stability                                      with the table of the model's groups
-    stability-unused                               with pairs that are not in that table
+    faithfulness, robustness, seed-consistency, shortcut-leakage    as in any audit
+    stability                                                       with the table of the model's groups
+    stability-unused                                                with pairs that are not in that table
 
 `--earlier FILE` reads the records of an earlier run: its audits are not repeated.
 """
@@ -38,8 +38,10 @@ from steadygaze.data.word_tokenizer import document_frequency
 from steadygaze.estimator.resumable_training import columns
 from steadygaze.properties import PROPERTIES
 from steadygaze.properties.audit_case import AuditCase, Finding
+from steadygaze.properties.protocols.content_leakage import content_leakage
 from steadygaze.properties.protocols.relative_erasure import relative_erasure
 from steadygaze.properties.protocols.rewording import FLIP, rewording
+from steadygaze.properties.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.properties.protocols.stability import robustness, seed_consistency, stability
 from steadygaze.properties.verdict_rules import verdicts
 from steadygaze.results.row import Row
@@ -64,7 +66,7 @@ from studies.verdicts.plan import (
     plan,
 )
 
-VERDICTS = ("faithfulness", "stability", "robustness", "seed-consistency")
+VERDICTS = ("faithfulness", "stability", "robustness", "seed-consistency", "shortcut-leakage")
 OF_UNUSED = "stability-unused"
 PROBES = frozenset({"noise", "fgm-label", "pgd-attention"})
 Check = Callable[[AuditCase], Iterator[Finding]]
@@ -73,6 +75,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "robustness": (robustness,),
     "faithfulness": (relative_erasure,),
     "seed-consistency": (seed_consistency,),
+    "shortcut-leakage": (content_leakage, shortcut_leakage),
 }
 """Property -> the checks that decide its verdict.  `attention_interventions` also has a row of faithfulness, the
 comparison with random parameters, which costs as much as all of these: whole audits have it."""

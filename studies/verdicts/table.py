@@ -13,12 +13,12 @@ from studies.tables import RECORDS, markdown, read_records
 from studies.verdicts.plan import CORPORA, DECIDED, EXPLAINERS, ROWS
 
 FILE = RECORDS / "verdicts.jsonl.gz"
-COMMIT = "65ad627c"
+COMMIT = "10117daa"
 """The commit of the code that made the records."""
 RUN = "python -m studies run verdicts --tables TABLES --glove FILE --out DIR --workers 15"
 ORIGIN = Origin(COMMIT, RUN)
 ANSWERS = ("yes", "undecided", "no", "not meaningful", "not measured")
-VERDICTS = ("faithfulness", "stability", "stability-unused", "robustness", "seed-consistency")
+VERDICTS = ("faithfulness", "stability", "stability-unused", "robustness", "seed-consistency", "shortcut-leakage")
 ORDER = (
     *("vanilla", "tempered", "vanilla-groups", "word-at", "word-at-groups", "consensus", "consensus-groups"),
     *("anchored", "seat"),

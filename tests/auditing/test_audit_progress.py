@@ -55,7 +55,7 @@ def test_an_audit_of_chosen_measures_plans_only_their_passes():
     """Without erasures, shuffled texts and randomized models."""
     calls, wanted = [], replace(request(on_progress=lambda *call: calls.append(call)), measures=frozenset({"accuracy"}))
     run_audit(wanted)
-    passes = 8 * (1 + LeaveOneOut().forward_passes)  # eight texts, read and explained
+    passes = 8 * (1 + LeaveOneOut().passes(4))  # eight texts of four words on average, read and explained
     assert {total for _, _, total in calls} == {passes}
     assert calls[-1][1] == passes
 

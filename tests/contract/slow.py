@@ -295,11 +295,24 @@ def slow_relative(own: np.ndarray, floor: np.ndarray, best: np.ndarray) -> float
     return gained / possible
 
 
+def slow_shapley_agreement(x: np.ndarray, y: np.ndarray, mask: np.ndarray) -> float:
+    """Pair by pair; a text counts by its mean difference."""
+    right, all_pairs = 0.0, 0.0
+    for weights, values, here in zip(x, y, mask, strict=True):
+        pairs = list(combinations(np.flatnonzero(here), 2))
+        for i, j in pairs:
+            difference = values[i] - values[j]
+            right += difference * np.sign(weights[i] - weights[j]) / len(pairs)
+            all_pairs += abs(difference) / len(pairs)
+    return right / all_pairs
+
+
 SLOW_SETS = {  # all texts at once
     "comprehensiveness/relative": slow_relative,
     "comprehensiveness/relative-filled": slow_relative,
     "sufficiency/relative": slow_relative,
     "sufficiency/relative-filled": slow_relative,
+    "shapley-agreement": slow_shapley_agreement,
     "expected-calibration-error": slow_calibration,
     "macro-f1": lambda probs, label: sklearn.metrics.f1_score(
         label, probs.argmax(-1), average="macro", zero_division=0.0

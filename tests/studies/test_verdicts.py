@@ -87,7 +87,7 @@ def test_the_obstacle_is_the_row_whose_interval_is_farthest_below_its_threshold(
 
 def test_the_table_has_a_line_for_every_answer():
     lines = lines_of(records_of(4)[:1])
-    assert len(lines) == 1 + len(EXPLAINERS) * 5
+    assert len(lines) == 1 + len(EXPLAINERS) * (len(VERDICTS) + 1)
     assert lines[2][:9] == ["sst2", "vanilla", "attention", "stability", "0", "1", "0", "0", "0"]
     assert lines[2][9] == "weight-correlation/reworded 0.800; weight-correlation/reworded-top 0.700"
 

@@ -8,14 +8,13 @@ from scipy import stats
 
 from steadygaze.core.maths.macro_f1 import confusion_counts, macro_f1_of
 from steadygaze.results.intervals import bootstrap_means
+from steadygaze.results.seed_intervals import by_model, seed_stretch
 from steadygaze.study.seed_statistics import (
     across_seeds,
-    by_model,
     holm,
     macro_f1_interval,
     mean,
     seed_means,
-    seed_stretch,
     sign_flips,
 )
 

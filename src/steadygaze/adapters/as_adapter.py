@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import nn
 
+from steadygaze.adapters.hosted.server import is_hosted
+from steadygaze.adapters.label_votes import LabelVotes, QueryOptions
 from steadygaze.adapters.load_options import AS_STORED, DEFAULT_ATTENTION, LoadOptions
 from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, TRIAL, ModelAdapter, with_class_names
 from steadygaze.adapters.output_labels import binary_labels, numbers
@@ -76,8 +78,12 @@ def from_saved(saved: SavedModel, name: str) -> ModelAdapter:
 
 ACCEPTED = (
     "a TextClassifier, a folder or hub id, a (model, tokenizer) or a text-classification pipeline of transformers, "
-    "anything with predict_proba, a scikit-learn regressor, or a function texts -> probabilities or numbers"
+    "anything with predict_proba, a scikit-learn regressor, a function texts -> probabilities, labels or numbers, or "
+    "openai:MODEL@URL"
 )
+
+
+DEFAULT_QUERIES = QueryOptions()
 
 
 def as_adapter(
@@ -88,6 +94,7 @@ def as_adapter(
     attention: str = DEFAULT_ATTENTION,
     import_objects: bool = False,
     prompt: Prompt | None = None,
+    queries: QueryOptions = DEFAULT_QUERIES,
     weights: WeightOptions = AS_STORED,
     base_model: str | Path | None = None,
 ) -> ModelAdapter:
@@ -96,16 +103,23 @@ def as_adapter(
     `classes`: names of the classes in the order of the probabilities.  `device`: for models that are loaded here;
     models in memory are not moved.  `attention`: how the heads and layers of a Hugging Face model are aggregated, last
     or rollout.  `import_objects`: import "MODULE:NAME", which runs code; only for a name that the user has typed.
-    `prompt`: for a causal language model.  `weights`, `base_model`: for Hugging Face models that are loaded here.
+    `prompt`: for a causal language model, or a hosted one.  `queries`: how a function or a hosted model is queried.
+    `weights`, `base_model`: for Hugging Face models that are loaded here.
     """
     check_device(device)
+    if is_hosted(model):
+        from steadygaze.adapters.hosted.hosted_model import hosted_adapter
+
+        return with_class_names(hosted_adapter(model, prompt, queries), classes)
     if import_objects and arguments.names_object(model):
         model = _imported(model)
-    options = LoadOptions(device, attention, prompt, weights, base_model)
-    return with_class_names(_unnamed(model, classes, options), classes)
+    options = LoadOptions(device, attention, prompt, weights, base_model, None if prompt is None else queries.votes)
+    adapter = _unnamed(model, classes, options, queries.votes)
+    queries.refuse_unused(adapter.name, is_function=hasattr(getattr(adapter.model, "predict", None), "votes"))
+    return with_class_names(adapter, classes)
 
 
-def _unnamed(model: Any, classes: Sequence[Label] | None, options: LoadOptions) -> ModelAdapter:
+def _unnamed(model: Any, classes: Sequence[Label] | None, options: LoadOptions, votes: int | None) -> ModelAdapter:
     """The adapter before its classes get other names; `classes`: for a model without names."""
     attention, prompt = options.attention, options.prompt
     if isinstance(model, str | Path):
@@ -114,16 +128,16 @@ def _unnamed(model: Any, classes: Sequence[Label] | None, options: LoadOptions) 
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
         from steadygaze.adapters.huggingface import from_live
 
-        return from_live(*model, attention, prompt)
+        return from_live(*model, attention, prompt, options.votes)
     if all(hasattr(model, part) for part in ("task", "model", "tokenizer")) and not isinstance(model, ModelAdapter):
         from steadygaze.adapters.huggingface import from_pipeline
 
-        return from_pipeline(model, attention, prompt)
+        return from_pipeline(model, attention, prompt, options.votes)
     _refuse_prompt(prompt)
     classifiers = sys.modules.get("steadygaze.estimator.text_classifier")  # slow to import
     if classifiers is not None and isinstance(model, classifiers.TextClassifier):
         model = from_classifier(model)
-    adapter = model if isinstance(model, ModelAdapter) else _from_outside(model, classes)
+    adapter = model if isinstance(model, ModelAdapter) else _from_outside(model, classes, votes)
     _check_attention(adapter, attention)
     return adapter
 
@@ -148,6 +162,7 @@ def load_named(name: str, options: ModelOptions, device: str, *, import_objects:
         attention=options.attention,
         import_objects=import_objects,
         prompt=prompt,
+        queries=QueryOptions(votes=options.votes, max_requests=options.max_requests, concurrency=options.concurrency),
         weights=WeightOptions(options.dtype, device_map, quantization),
         base_model=options.base_model,
     )
@@ -231,7 +246,7 @@ def _imported(reference: str) -> Any:
         ) from None
 
 
-def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
+def _from_outside(model: Any, classes: Sequence[Label] | None, votes: int | None) -> ModelAdapter:
     """A function, or an object with predict_proba."""
     from steadygaze.adapters.black_box import black_box
 
@@ -261,7 +276,7 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
         raise UserError(f"{name} has not been fitted: call fit first")
     if names is None:
         raise UserError(
-            f"{name} has no classes_: pass their names in the order of the probabilities, as classes= (--classes A,B)"
+            f"{name} has no classes_: pass their names as classes= (--classes A,B), in the order of the probabilities"
         )
     task: Task = "multi-label" if getattr(_last_step(model), "multilabel_", False) else "classification"
     if any(np.ndim(values) for values in names):  # scikit-learn: the classes of each output
@@ -273,6 +288,8 @@ def _from_outside(model: Any, classes: Sequence[Label] | None) -> ModelAdapter:
                 "Pass a function texts -> probabilities of one output, with classes="
             )
         predict, names, task = partial(_of_second_class, predict), range(len(names)), "multi-label"
+    if task == "classification":
+        predict = LabelVotes(predict, tuple(names), votes or 1)
     return black_box(predict, list(names), name, task)
 
 
@@ -310,10 +327,10 @@ def _is_unfitted(model: Any) -> bool:
 def _returns_numbers(predict: Any) -> bool:
     """True if a function without class names returns one number per text, in a trial."""
     try:
-        shape = np.shape(predict([TRIAL]))
+        answer = np.asarray(predict([TRIAL]))
     except Exception:  # foreign code, called without class names
         return False
-    return bool(shape == (1,))
+    return bool(answer.shape == (1,) and answer.dtype.kind not in "OSU")
 
 
 def _display_name(model: Any) -> str:

@@ -11,12 +11,15 @@ Erased punctuation takes its white space with it.  A space then separates the wo
 Each new piece gets the next id, which depends on the texts before it.  Its key depends on the piece alone: random
 numbers and orders of words come from keys, so that the other texts do not change what a text gets.
 
-Predictions are cached, because most erasures of a text recur in other measures.  The model must be deterministic.
+Predictions are cached, because most erasures of a text recur in other measures.  Inside `redrawn(d)` they are those of
+draw d: the black box is asked again, once.  The answers of a deterministic black box are the same in all draws.
 """
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any, ClassVar
 
@@ -151,6 +154,7 @@ class BlackBoxModel(Model):
     """`task`: what the numbers are; see `read_values` for those that are not probabilities of classes."""
 
     capabilities: frozenset[Capability] = frozenset()
+    is_black_box = True
 
     def __init__(
         self, predict: Callable[[list[Any]], Any], tokens: TextWords, classes: int, task: Task = "classification"
@@ -161,6 +165,7 @@ class BlackBoxModel(Model):
         self.tokens = tokens
         self.classes = classes
         self._cache: OrderedDict[bytes, NDArray[np.float64]] = OrderedDict()  # least recently used first
+        self._draw = 0
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> TransformerOutput:
         if embedded is not None:
@@ -182,9 +187,17 @@ class BlackBoxModel(Model):
     def clear_cache(self) -> None:
         self._cache.clear()
 
+    @contextmanager
+    def redrawn(self, draw: int) -> Iterator[None]:
+        before, self._draw = self._draw, draw
+        try:
+            yield
+        finally:
+            self._draw = before
+
     def _predict(self, texts: Sequence[Text]) -> NDArray[np.float64]:
         """(B,C)"""
-        keys = {text: _key(text) for text in texts}
+        keys = {text: _key(text, self._draw) for text in texts}
         probabilities = {text: self._cache[key] for text, key in keys.items() if key in self._cache}
         others = [text for text in keys if text not in probabilities]
         for start in range(0, len(others), CHUNK):
@@ -195,9 +208,11 @@ class BlackBoxModel(Model):
 
     def _answer(self, texts: list[Text]) -> NDArray[np.float64]:
         """(n,C)"""
+        draw = getattr(self.predict, "draw", None)  # of a hosted model, which stores its draws
+        predict = self.predict if draw is None else partial(draw, number=self._draw)
         if self.task == "classification":
-            return predicted(self.predict, texts, len(texts), self.classes)
-        return read_values(self.predict, texts, self.classes, bounded=self.task == "multi-label")
+            return predicted(predict, texts, len(texts), self.classes)
+        return read_values(predict, texts, self.classes, bounded=self.task == "multi-label")
 
     def _remember(self, probabilities: dict[bytes, NDArray[np.float64]]) -> None:
         """Cache the probabilities and drop the least recently used."""
@@ -243,6 +258,6 @@ def black_box(
     )
 
 
-def _key(text: Text) -> bytes:
+def _key(text: Text, draw: int = 0) -> bytes:
     """16-byte key; `repr` because a text may contain surrogates, which UTF-8 cannot encode."""
-    return hashlib.blake2b(repr(text).encode(), digest_size=16).digest()
+    return hashlib.blake2b(repr(text).encode(), digest_size=16, person=draw.to_bytes(8)).digest()

@@ -32,6 +32,7 @@ from steadygaze.explainers.learned.black_box_queries import query
 from steadygaze.explainers.learned.fit_config import Method, method_name
 from steadygaze.explainers.learned.fit_config import fit_config as fit_config
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
+from steadygaze.explainers.learned.l2x import SelectorConfig
 from steadygaze.models.inference import BATCH, DEVICES, best_device
 from steadygaze.results.leakage_warnings import CONSTANT, ONE_LABEL
 from steadygaze.results.row import Row
@@ -201,7 +202,12 @@ class FitRun:
         check_removal(adapter, config.removal)
         tokens = adapter.tokens
         data = [adapter.data(tokens.place(texts), questions) for texts, questions in parts]
-        _warn_short(words_of(data[0], tokens), config.k)
+        words = words_of(data[0], tokens)
+        _warn_short(words, config.k)
+        if adapter.hosted is not None:  # stored answers are the same again; other black boxes are asked twice below
+            removed = 0.0 if isinstance(config, SelectorConfig) else float(words.mean())
+            adapter.plan_queries(1 + removed, [text for texts, _ in parts for text in texts])
+            adapter = adapter.with_noise(parts[0][0])
         names = zip(("train", "held-out"), parts, data, strict=True)
         train, held_out = (self._query(adapter, *part) for part in names)
         context = FitContext(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.on_progress)

@@ -36,7 +36,7 @@ def from_folder(folder: Path, name: str, options: LoadOptions) -> ModelAdapter:
     engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
     files = TokenizerFiles(engine, pieces.pad_id or None, _typed(words, config), of_folder(words))
     facts = {} if adapter is None else {"adapter": f"LoRA, r = {adapter.values.get('r')}", "base model": base.name}
-    return assemble(network, files, name, options.attention, options.prompt, facts)
+    return assemble(network, files, name, options.attention, options.prompt, facts, options.votes)
 
 
 def _load(base: Path, name: str, config: Any, adapter: LoraFolder | None, options: LoadOptions) -> Any:

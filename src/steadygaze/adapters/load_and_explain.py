@@ -7,6 +7,8 @@ from pkgutil import resolve_name
 from typing import Any
 
 from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.hosted.server import is_hosted
+from steadygaze.adapters.label_votes import CONCURRENCY, QueryOptions
 from steadygaze.adapters.model_adapter import STEADYGAZE_MODEL, ModelAdapter
 from steadygaze.adapters.prompt import read_prompt
 from steadygaze.core.arguments import choice, flag, integer, optional, sequence_of, validated
@@ -33,6 +35,9 @@ CHUNK = 256
 @validated(
     classes=optional(sequence_of),
     attention=choice("last", "rollout"),
+    votes=optional(integer(1)),
+    max_requests=optional(integer(0)),
+    concurrency=integer(1),
     dtype=choice(*DTYPES),
     examples=sequence_of,
     chat=flag,
@@ -50,6 +55,9 @@ def load(
     base_model: str | Path | None = None,
     prompt: str | None = None,
     label_words: Mapping[Label, str] | None = None,
+    votes: int | None = None,
+    max_requests: int | None = None,
+    concurrency: int = CONCURRENCY,
     instruction: str | None = None,
     examples: Sequence[tuple[str, Label]] = (),
     chat: bool = False,
@@ -62,8 +70,8 @@ def load(
     model : str, Path, tuple, pipeline, object or function
         A folder of `save` gives a TextClassifier or an ImageClassifier.  All other models give a ModelAdapter: a folder
         or hub id of a Hugging Face classifier or of a LoRA adapter, a text-classification pipeline, or a tuple (model,
-        tokenizer).  So do a
-        fitted scikit-learn pipeline, another object with `predict_proba`, and a function texts -> probabilities.
+        tokenizer).  So do a fitted scikit-learn pipeline, another object with `predict_proba`, a function texts ->
+        probabilities or labels, and openai:MODEL@URL, a model behind an OpenAI-compatible server.
         Regression: a Hugging Face model with one output, a scikit-learn regressor, or a function texts -> numbers.
     classes : list of str or int, default=None
         Names of the classes in the order of the probabilities; required for a function that returns these.  A folder of
@@ -81,9 +89,16 @@ def load(
     base_model : str or Path, default=None
         Folder or hub id of the base model of a LoRA adapter, if the adapter names a path.
     prompt : str, default=None
-        Classify with a causal language model: a prompt that contains {text}.
+        Classify with a causal language model, here or behind a server: a prompt that contains {text}.
     label_words : dict of label to str, default=None
         With `prompt`: the word that stands for each label.  The score of a class is the log-probability of its word.
+    votes : int, default=None
+        Answers per text of a function or a hosted model: shares of labels, or mean probabilities.  None: one; ten of a
+        server without log-probabilities.
+    max_requests : int, default=None
+        Most requests to the server of a hosted model, retries included.  A run whose estimate is larger is refused.
+    concurrency : int, default=8
+        Requests at a time.
     instruction : str, default=None
         With `prompt`: what precedes it once; the system message of a chat.
     examples : list of (text, label), default=()
@@ -106,7 +121,7 @@ def load(
     >>> model.predict(["a good film", "a dull one"]).tolist()
     ['yes', 'no']
     """
-    if isinstance(model, str | Path):
+    if isinstance(model, str | Path) and not is_hosted(model):
         folder = Path(os.path.expanduser(model))  # Path.expanduser raises an error for an unknown user
         recover_folder(folder)
         if is_fitted(folder):
@@ -125,6 +140,7 @@ def load(
         prompt=read_prompt(
             prompt, label_words, instruction=instruction, examples=examples, chat=chat, calibrate=calibrate
         ),
+        queries=QueryOptions(votes=votes, max_requests=max_requests, concurrency=concurrency),
         weights=WeightOptions(dtype, device_map, quantization_config),
         base_model=base_model,
     )

@@ -5,6 +5,7 @@ SingleOutput: one output of a multi-label or regression model as a model of two 
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,12 +49,15 @@ from steadygaze.models import inference
 from steadygaze.models.inference import Model, selects
 from steadygaze.results.explanation import Explanations
 from steadygaze.results.health import HEALTHY, Health
+from steadygaze.results.query_noise import QueryNoise
 
 if TYPE_CHECKING:
     from steadygaze.estimator.text_classifier import TextClassifier
 
 STEADYGAZE_MODEL = "a steadygaze classifier"
 """Kind of a TextClassifier."""
+REPEATED_TEXTS = 8
+"""Texts of a black box that are asked again."""
 TRIAL = "This is a text of a few words."
 KINDS = ("single texts", "pairs (text, question)")
 PASS_KIND = (
@@ -325,15 +329,22 @@ class ModelAdapter:
         resolved = resolve_request(
             resolvable, *options, pair=bool(self.pair), model_name=self.name, segments=self.segments is not None
         )
-        health = getattr(explainer, "health", self.health)
+        health, noise = getattr(explainer, "health", self.health), HEALTHY
+        is_checked = not self.model.is_black_box
 
         def explain(inputs: list[Any]) -> Explanations:
+            nonlocal is_checked, noise
             texts, questions, sentences = read_inputs(inputs)
+            if not is_checked:  # the first texts are asked twice
+                words = sum(len(text.split()) for text in texts) / len(texts)
+                self.plan_queries(resolved.explainer.passes(words), texts)
+                noise, is_checked = self.query_noise(inputs, target).health, True
+                noise.warn(stacklevel=6)
             own = adapter.for_pairs(questions is not None)
             model = own.model, own.tokens, own.classes
             if self.segments is not None and request.granularity == "segment":
                 model, texts = (own.model, self.segments, own.classes), self.segments.fill(texts)
-            explanations = explain_texts(*model, texts, questions, resolved, sentences, health)
+            explanations = explain_texts(*model, texts, questions, resolved, sentences, health + noise)
             if self.task != "regression":
                 return explanations
             name, index = self.output_position(target)
@@ -346,6 +357,70 @@ class ModelAdapter:
             return Explanations(results)
 
         return explain
+
+    def query_noise(self, inputs: Sequence[Any], target: Label | None = None) -> QueryNoise:
+        """Ask a black box again for its first texts: twice, and a third time if the answers differ.
+
+        Parameters
+        ----------
+        inputs : list of str or of (text, question)
+            Texts or pairs, none of them empty.
+        target : str or int, default=None
+            Output of a multi-label or regression model.
+
+        Returns
+        -------
+        QueryNoise
+            That of a regression model is about the side of the median, in standard deviations of the values.
+        """
+        texts, adapter = list(dict.fromkeys(inputs))[:REPEATED_TEXTS], self
+        if self.task == "multi-label":
+            adapter = self.for_output(target)
+        elif self.task == "regression":
+            values = self.predict_covered(texts, REPEATED_TEXTS)[0][:, self.output_position(target)[1]]
+            adapter = self.for_output(target, float(np.median(values)), float(values.std()) or 1.0)
+        draws: list[NDArray[np.float64]] = []
+        while len(draws) < 2 or (len(draws) == 2 and QueryNoise.of(draws).is_noisy):
+            with self.model.redrawn(len(draws)):
+                draws.append(adapter.predict_covered(texts, REPEATED_TEXTS)[0])
+        return QueryNoise.of(draws, getattr(self.hosted, "unanswered", 0.0))
+
+    def with_noise(self, inputs: Sequence[Any]) -> "ModelAdapter":
+        """The adapter with the noise of a black box among its known-bad states.
+
+        Parameters
+        ----------
+        inputs : list of str or of (text, question)
+            Texts or pairs, none of them empty.
+
+        Returns
+        -------
+        ModelAdapter
+            A model of another kind is returned unchanged.
+        """
+        if not self.model.is_black_box or not len(inputs):
+            return self
+        return replace(self, health=self.health + self.query_noise(inputs).health)
+
+    @property
+    def hosted(self) -> Any:
+        """The `HostedModel` behind the adapter; None for other models."""
+        predict = getattr(self.model, "predict", None)
+        return predict if hasattr(predict, "plan") else None
+
+    def plan_queries(self, passes: float, inputs: Sequence[Any]) -> None:
+        """Announce the requests to a hosted model, and refuse more than its budget; other models need no plan.
+
+        Parameters
+        ----------
+        passes : float
+            Forward passes of a text.
+        inputs : list of str
+            The texts.
+        """
+        if self.hosted is not None and len(inputs):
+            characters = sum(map(len, inputs)) / len(inputs)
+            self.hosted.plan(passes * len(inputs), len(inputs), characters)
 
     def predict_covered(self, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
         """Predict probabilities or values, and measure the coverage of the texts by the vocabulary.
@@ -484,6 +559,7 @@ class SingleOutput(Model):
         self.model = model
         self.capabilities = model.capabilities
         self.padding = model.padding
+        self.is_black_box = model.is_black_box
         self._index, self._threshold, self._scale = index, threshold, scale
 
     @property
@@ -498,6 +574,9 @@ class SingleOutput(Model):
 
     def clear_cache(self) -> None:
         self.model.clear_cache()
+
+    def redrawn(self, draw: int) -> AbstractContextManager[None]:
+        return self.model.redrawn(draw)
 
     def forward(self, batch: Batch, *vectors: Tensor | None) -> Any:
         output = self.model(batch, *vectors)

@@ -25,7 +25,6 @@ from steadygaze.core.types import Batch
 from steadygaze.data.subword_tokenizer import PieceTokenizer, text_limit
 from steadygaze.models.inference import NonFiniteOutput, evaluation, inference
 
-
 FUSED_ROUNDING, COARSE = 3.0, 1e-4
 """Most difference of logits by fused attention, in epsilons, in precisions with an epsilon above COARSE."""
 
@@ -157,14 +156,14 @@ def supports_fused_attention(model: TransformerModel, ids: Tensor) -> bool:
         with evaluation(model), torch.enable_grad():
             vectors = model.embed(batch).detach().requires_grad_()
             plain, fused = model(batch, vectors).logits, model.logits(batch, vectors)
-            gradients = [torch.autograd.grad(exact.sum(), vectors)[0] for exact in (plain, fused)]
+            exact, other = (torch.autograd.grad(logits.sum(), vectors)[0] for logits in (plain, fused))
     except Exception:  # networks without such a kernel raise various exceptions
         return False
     finally:
         model.fused = False
-    if gradients[1][~batch.present].any():  # it reads padding
+    if other[~batch.present].any():  # it reads padding
         return False
-    return _is_close(plain, fused, FUSED_ROUNDING) and _is_close(*gradients)
+    return _is_close(plain, fused, FUSED_ROUNDING) and _is_close(exact, other)
 
 
 def _is_close(exact: Tensor, other: Tensor, most: float = math.inf) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.auditing.audit_progress import AuditProgress
+from steadygaze.auditing.audit_progress import AuditProgress, planned_passes
 from steadygaze.auditing.audit_report import CHOSEN_MEASURES, INTERRUPTED, AuditFindings
 from steadygaze.auditing.prepare_case import (
     AuditRequest,
@@ -92,6 +92,7 @@ def audit(
     batch_size: int = Runtime.batch_size,
     radius: float = ProbeConfig.radius,
     removal: Removal = ProbeConfig.removal,
+    filler: str | None = ProbeConfig.filler,
     k: int = ProbeConfig.k,
     sample: int | None = ProbeConfig.sample,
     thorough: bool = ProbeConfig.thorough,
@@ -140,6 +141,8 @@ def audit(
         Perturbation of word vectors, in standard deviations.
     removal : str, default="delete"
         How words are erased: "delete", "pad" or "zero".
+    filler : str, default=None
+        Folder of a masked language model whose words replace erased ones; None: words of other texts.
     k : int, default=7
         Top-k words for the overlap.
     sample : int, default=None
@@ -176,6 +179,7 @@ def audit(
         {
             "radius": radius,
             "removal": removal,
+            "filler": filler,
             "k": k,
             "sample": sample,
             "thorough": thorough,
@@ -213,7 +217,7 @@ def run_audit(request: AuditRequest) -> AuditFindings:
     checks = chosen or all_checks()
     if chosen is not None:
         prepared = replace(prepared, case=replace(prepared.case, chosen_probes=_probes_of(request.measures)))
-    prepared = replace(prepared, case=_with_progress(prepared.case, request.draw, checks))
+    prepared = replace(prepared, case=_with_noise(_with_progress(prepared.case, request.draw, checks), request, checks))
     findings: dict[str, list[Finding]] = {name: [] for name in PROPERTIES}
     try:
         for name, of_property in checks.items():
@@ -288,6 +292,16 @@ def _with_progress(case: AuditCase, draw: TextDraw | None, checks: Checks) -> Au
     on_progress = AuditProgress(case, case.runtime, draw=draw, protocols=chosen).on_progress
     others = tuple(replace(other, runtime=replace(other.runtime, on_progress=on_progress)) for other in case.others)
     return replace(case, runtime=replace(case.runtime, on_progress=on_progress), others=others)
+
+
+def _with_noise(case: AuditCase, request: AuditRequest, checks: Checks) -> AuditCase:
+    """The case with the noise of a black box, after the plan of its requests."""
+    if not case.model.is_black_box:
+        return case
+    texts = texts_of(request.examples)
+    passes = planned_passes(case, protocols=[check.run for group in checks.values() for check in group])
+    request.adapter.plan_queries(sum(passes.values()) / len(texts), texts)
+    return replace(case, noise=request.adapter.query_noise(texts))
 
 
 def _run(case: AuditCase, checks: Sequence[Check]) -> Iterator[Finding]:

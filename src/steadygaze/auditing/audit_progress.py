@@ -14,10 +14,16 @@ from time import monotonic
 from steadygaze.auditing.prepare_case import TextDraw
 from steadygaze.explainers.attention import Attention
 from steadygaze.properties import PROPERTIES
-from steadygaze.properties.audit_case import READING, AuditCase, TrainingTask, other_explainers
-from steadygaze.properties.probes.best_orders import MOST_UNITS
+from steadygaze.properties.audit_case import ORDERING, RANDOM, READING, AuditCase, TrainingTask, other_explainers
+from steadygaze.properties.measures.faithfulness_measures import RADII
+from steadygaze.properties.measures.faithfulness_measures import SHARES as FLIP_SHARES
+from steadygaze.properties.probes import beam_search
+from steadygaze.properties.probes.best_orders import GOOD_ORDERS, MOST_UNITS
 from steadygaze.properties.probes.erasure import SHARES
 from steadygaze.properties.property import Protocol
+from steadygaze.properties.protocols import content_leakage as leakage
+from steadygaze.properties.protocols import faithfulness, fidelity, flip_radius, soft_stability
+from steadygaze.properties.protocols.content_leakage import content_leakage
 from steadygaze.properties.protocols.faithfulness import (
     GRADIENTS,
     RANDOM_COPIES,
@@ -63,7 +69,8 @@ def planned_passes(
 def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> Iterator[tuple[str, float]]:
     sampled = min(case.sample_size, total)
     rows = {name: sampled if case.is_expensive(name) else total for name in case.explainers}
-    cost = {name: rows[name] * explainer.forward_passes for name, explainer in case.explainers.items()}
+    words = _mean_words(case)
+    cost = {name: rows[name] * explainer.passes(words) for name, explainer in case.explainers.items()}
     for name, explainer in case.explainers.items():
         yield name, 0.0 if isinstance(explainer, Attention) else cost[name]
         if shortcut_leakage in protocols:
@@ -78,11 +85,17 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
     if rewording in protocols and case.substitutions:
         yield REWORDED_TEXTS, float(total)
         yield from ((rewording_task(name), 2 * cost[name]) for name in case.explainers)
+    if {relative_erasure, content_leakage} & {*protocols} and other_explainers(case):
+        yield ORDERING, sampled * min(MOST_UNITS, words)
     if relative_erasure in protocols and other_explainers(case):
-        removed, replaced = (len(other_explainers(case)) + 1 + good for good in ORDERS)
-        passes = len(SHARES) * (removed + FILLED * replaced)
-        yield ORDERED, sampled * (passes + min(MOST_UNITS, float(case.words.double().mean())))
-    for name in ("random", *other_explainers(case)) if erasure in protocols else ():
+        own = len(other_explainers(case))
+        removed, replaced = (1 + good for good in ORDERS)
+        removed += 0 if erasure in protocols else own  # else those of `erasure`
+        yield ORDERED, sampled * (len(SHARES) * (removed + FILLED * (own + replaced)) + _searched(case))
+    if content_leakage in protocols:
+        shown = (1 + GOOD_ORDERS) * (1 + len(other_explainers(case)))  # the best orders, and no words, or the own
+        yield leakage.ANSWERING, sampled * leakage.DRAWS * shown
+    for name in (RANDOM, *other_explainers(case)) if erasure in protocols else ():
         yield erasure_task(name), len(SHARES) * rows.get(name, total)
     kinds = GRADIENTS.values() if gradient_agreement in protocols else ()
     if any(not requirements - case.model.capabilities for requirements in kinds):
@@ -90,6 +103,44 @@ def _planned(case: AuditCase, total: int, protocols: Collection[Protocol]) -> It
     randomized = attention_interventions in protocols and next(case.model.parameters(), None) is not None
     for name in other_explainers(case) if randomized else ():
         yield from ((randomized_task(name, draw), cost[name]) for draw in range(RANDOM_COPIES))
+    if case.config.thorough:
+        yield from _thorough(case, sampled, protocols)
+
+
+def _thorough(case: AuditCase, sampled: int, protocols: Collection[Protocol]) -> Iterator[tuple[str, float]]:
+    """Passes of the checks of a thorough audit."""
+    names, words, ascent = (RANDOM, *other_explainers(case)), max(_mean_words(case), 1.0), 1 + BACKWARD
+    if faithfulness.infidelity in protocols:
+        yield faithfulness.SETS_TASK, sampled * faithfulness.SAMPLES / 2  # half of the words are left
+    if fidelity.fidelity in protocols:
+        masked = 2 * len(fidelity.SHARES) * fidelity.DRAWS * (1 - fidelity.MOST)
+        yield from ((fidelity.masked_task(name), sampled * masked) for name in names)
+    if soft_stability.soft_stability in protocols:
+        top = soft_stability.TOP
+        share = top + min(soft_stability.ADDED / words, 1 - top)  # almost all sets have the most words
+        yield from ((soft_stability.added_task(name), sampled * soft_stability.SAMPLES * share) for name in names)
+    if "embeddings" not in case.model.capabilities:
+        return
+    if flip_radius.flip_radius in protocols:
+        rounds = len(FLIP_SHARES) * flip_radius.ROUNDS * (flip_radius.STEPS * ascent + 1)
+        yield from ((flip_radius.radius_task(name), sampled * (1 + rounds)) for name in names)
+        if case.data.label is not None:
+            yield flip_radius.SEAT_TASK, sampled * len(RADII) * (flip_radius.SEAT_STEPS * ascent + 1)
+    for name, explainer in case.explainers.items() if faithfulness.max_sensitivity in protocols else ():
+        if explainer.requires:
+            yield faithfulness.noise_task(name), sampled * faithfulness.DRAWS * explainer.forward_passes
+
+
+def _searched(case: AuditCase) -> float:
+    """Passes of the search for the best order in a text; see probes/beam_search.py."""
+    if not case.config.thorough:
+        return 0.0
+    words = case.words.double()
+    return float((0.4 * beam_search.WIDTH * words**2).where(words <= beam_search.MOST_WORDS, 0.0).mean())
+
+
+def _mean_words(case: AuditCase) -> float:
+    return float(case.words.double().mean())
 
 
 @dataclass

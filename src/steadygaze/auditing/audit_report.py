@@ -9,6 +9,7 @@ from torch import Tensor
 
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer
+from steadygaze.auditing.noise_intervals import with_query_noise
 from steadygaze.auditing.plot_points import plot_points
 from steadygaze.auditing.prepare_case import AuditRequest, PreparedCase, Settings
 from steadygaze.auditing.report_texts import evaluation_and_explanations, largest_shifts
@@ -46,7 +47,8 @@ from steadygaze.results.leakage_warnings import READER, by_measure, selection_wa
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.recommendation import recommend
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row, Verdict, mean_row, ratio_row
+from steadygaze.results.row import Row, Verdict, mean_row, ratio_row, within
+from steadygaze.results.seed_intervals import mean_intervals
 
 TITLE = "Explanation audit"
 INTERRUPTED, CHOSEN_MEASURES = Note(NoteCode.INTERRUPTED), Note(NoteCode.CHOSEN_MEASURES)
@@ -97,11 +99,7 @@ def build_report(audited: AuditFindings) -> Report:
         ),
         "seed": prepared.case.config.seed,
     }
-    attention = {"attention": adapter.facts["attention"]} if "attention" in adapter.facts else {}
-    rows = tuple(
-        _row(finding, {**common_settings, **(attention if finding.explainer == "attention" else {}), "v": __version__})
-        for finding in findings
-    )
+    rows = with_query_noise(_rows(audited, common_settings))
     health = _health(audited, rows)
     answers = _verdicts_by(audited, rows, health)
     report = Report(
@@ -141,12 +139,13 @@ def build_report(audited: AuditFindings) -> Report:
 
 def _audit_facts(audited: AuditFindings, tokens: Coverage, training_texts: int | None) -> dict[str, str]:
     """What was audited, as the page shows it."""
-    prepared, adapter = audited.prepared, audited.prepared.adapter
+    prepared, adapter, noise = audited.prepared, audited.prepared.adapter, audited.prepared.case.noise
     return {
         "model": adapter.name,
         "model type": adapter.kind,
         **adapter.facts,
         **(tokens.facts if adapter.fingerprint else {}),
+        **({} if noise is None else {"query noise": noise.sentence}),
         "explanation": audited.explainer,
         "texts": str(audited.request.draw or count_text(len(prepared.examples), "text")),
         **(
@@ -235,6 +234,14 @@ def _predictions_digest(prepared: PreparedCase) -> str:
     return digest_values(np.floor(prepared.case.probs.numpy() * 100 + 0.318).astype(np.int64))[:12]
 
 
+def _rows(audited: AuditFindings, common_settings: Settings) -> Iterator[Row]:
+    facts = audited.prepared.adapter.facts
+    attention = {"attention": facts["attention"]} if "attention" in facts else {}
+    for finding in audited.findings:
+        own = attention if finding.explainer == "attention" else {}
+        yield _row(finding, {**common_settings, **own, "v": __version__})
+
+
 def _row(finding: Finding, common_settings: Settings) -> Row:
     row = _score(finding, common_settings)
     return replace(row, caveat=finding.caveat) if row.n else row
@@ -263,7 +270,11 @@ def _score(finding: Finding, common_settings: Settings) -> Row:
     if finding.floor is not None and finding.best is not None:
         return _between(finding, settings, notes)
     of = measure_of(finding.measure)
-    return mean_row(finding.measure, values.tolist(), settings, notes=notes, proportion=of.proportion, bounds=of.bounds)
+    row = mean_row(finding.measure, values.tolist(), settings, notes=notes, proportion=of.proportion, bounds=of.bounds)
+    if finding.of_models is None or row.interval is None:
+        return row
+    interval = mean_intervals({"": finding.of_models[:, finding.values.isfinite()].numpy()})[""]
+    return replace(row, interval=interval and within(interval, of.bounds))
 
 
 def _between(finding: Finding, settings: Settings, notes: tuple[Note, ...]) -> Row:
@@ -295,6 +306,7 @@ def _health(audited: AuditFindings, rows: Sequence[Row]) -> Health:
     labels = None if case.data.label is None else case.data.label.tolist()
     fitted = (item.health for item in audited.request.explainers if isinstance(item, TextExplainer))
     health = sum(fitted, adapter.health)
+    health += HEALTHY if case.noise is None else case.noise.health
     health += constant_prediction(case.probs.argmax(-1).tolist(), labels, adapter.classes)
     for row in rows:
         collapsed = row.measure == COLLAPSED and row.value > 0 and row.n >= DISTINCT  # too few texts say little

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from steadygaze.adapters.as_adapter import two_class_models
 from steadygaze.adapters.model_adapter import ModelAdapter, is_comparable
 from steadygaze.adapters.model_synonyms import model_synonyms
 from steadygaze.adapters.text_explainer import TextExplainer
+from steadygaze.auditing.mask_filling import MaskFiller
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Example, Span, texts_of
@@ -221,9 +223,10 @@ def prepare_all(request: AuditRequest, explainers: Mapping[str, Explainer]) -> P
     for first, second in combinations(others, 2):
         if is_same_model(first, second):
             raise UserError(f"{first.name} and {second.name} are the same model: pass each other seed once")
+    unfilled = replace(request.config, filler=None)
     prepared, *other_cases = (
-        prepare(model, examples, explainers, request.config, substitutions, request.runtime)
-        for model in (adapter, *others)
+        prepare(model, examples, explainers, config, substitutions, request.runtime)
+        for model, config in ((adapter, request.config), *((other, unfilled) for other in others))
     )
     ids = prepared.case.data.text.permanent_ids
     if any(not np.array_equal(other.case.data.text.permanent_ids, ids) for other in other_cases):
@@ -261,7 +264,20 @@ def prepare(
         substitutions=substitutions or {},
         runtime=runtime or Runtime(),
     )
-    return PreparedCase(adapter, examples, placed, case)
+    return PreparedCase(adapter, examples, placed, replace(case, filled=_filled(adapter, examples, placed, config)))
+
+
+def _filled(
+    adapter: ModelAdapter, examples: Sequence[Example], placed: TokenizedTexts, config: ProbeConfig
+) -> tuple[str, Tensor] | None:
+    """The name of the filler, and its words in place of those of the texts; None: there is no filler."""
+    if config.filler is None:
+        return None
+    filler = MaskFiller(Path(config.filler), adapter.model.device)
+    texts = [example.text for example in examples]
+    return f"{Path(config.filler).name} {filler.digest}", torch.from_numpy(
+        filler.fill(texts, placed, adapter.tokens, config.seed)
+    )
 
 
 def _label_codes(adapter: ModelAdapter, examples: Sequence[Example]) -> np.ndarray[Any, Any] | None:

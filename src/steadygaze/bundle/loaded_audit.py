@@ -30,7 +30,7 @@ from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.note import Note, NoteCode
 from steadygaze.results.report import Report
 
-PATHS = ("model", "data", "train", "synonyms", "other_seeds")
+PATHS = ("model", "data", "train", "synonyms", "filler", "other_seeds")
 """Settings that may be a path, or several."""
 DATA = ("data", "train")
 """Settings for which the name of a corpus takes precedence over a file."""
@@ -90,7 +90,10 @@ class LoadedAudit:
 
 def load_audit(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
     def load(name: str) -> ModelAdapter:
-        return load_named(name, config, runtime.device, import_objects=name in runtime.importable)
+        adapter = load_named(name, config, runtime.device, import_objects=name in runtime.importable)
+        if adapter.hosted is not None:
+            adapter.hosted.budget.announce = runtime.announce
+        return adapter
 
     adapter = load(config.model)
     train, validation = (None, None) if config.train is None else _train(config, adapter, runtime)

@@ -41,7 +41,7 @@ from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.token_alignment import merge_words
 from steadygaze.estimator.explain_request import ExplainRequest
 from steadygaze.estimator.explain_texts import ResolvedRequest, resolve_request
-from steadygaze.estimator.inputs import is_single_text, read_texts
+from steadygaze.estimator.inputs import is_single_text, join_questions, read_texts
 from steadygaze.explainers.explainer import finite_weights
 from steadygaze.perturbations.word_removal import units_of
 from steadygaze.properties.probes.added_words import Additions
@@ -71,6 +71,8 @@ def certify_soft_stability(
     adapter = adapter.for_pairs(questions is not None)
     adapter.check_classes()
     check_removal(adapter, config.removal)
+    adapter.plan_queries(config.samples, read)
+    adapter = adapter.with_noise(join_questions(read, questions))
     method = explainer.for_adapter(adapter) if isinstance(explainer, TextExplainer) else explainer
     request = ExplainRequest(None, method, seed=config.seed, batch_size=batch_size)
     resolved = resolve_request(

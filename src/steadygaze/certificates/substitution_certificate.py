@@ -49,7 +49,7 @@ from steadygaze.core.maths.smoothing_bounds import Floats, binomial_bounds, is_s
 from steadygaze.core.types import Batch, OnProgress, no_progress
 from steadygaze.data.substitutions import Substitutions
 from steadygaze.data.synonym_tables import as_table
-from steadygaze.estimator.inputs import is_single_text, read_texts
+from steadygaze.estimator.inputs import is_single_text, join_questions, read_texts
 from steadygaze.models import inference
 from steadygaze.results.audit_config import SubstitutionConfig
 from steadygaze.results.substitution_certificates import SubstitutionCertificate, SubstitutionCertificates
@@ -85,6 +85,9 @@ def certify_substitutions(
     adapter = adapter.for_pairs(questions is not None)
     pairs = as_table(table, folded=True)
     substitutions = model_substitutions(adapter.tokens, pairs, config.set_size)
+    adapter.check_classes()
+    adapter.plan_queries(config.samples, read)
+    adapter = adapter.with_noise(join_questions(read, questions))
     rows = certificate_rows(adapter, read, questions, substitutions, config, batch_size, on_progress)
     total = sum(len({*synonyms} - {word}) for word, synonyms in pairs.items())
     return SubstitutionCertificates(tuple(rows), config, total, total - substitutions.pairs, health=adapter.health)

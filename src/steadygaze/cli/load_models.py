@@ -2,11 +2,12 @@
 
 import gc
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadygaze.cli.command_options import Common
-from steadygaze.cli.printing import print_health
+from steadygaze.cli.printing import print_health, print_line, stderr_console
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.results.model_options import ModelOptions
@@ -32,6 +33,8 @@ def load_adapter(
     from steadygaze.adapters.as_adapter import load_named
 
     adapter = load_named(model, options, common.device, import_objects=True)
+    if adapter.hosted is not None:
+        adapter.hosted.budget.announce = partial(print_line, stderr_console(common))
     print_health(adapter.health.of(model) if is_one_of_several else adapter.health)
     freeze_collector()
     return adapter

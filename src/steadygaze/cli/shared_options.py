@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 DATA = "Corpus name, .csv, .tsv, .jsonl or .parquet file, or folder of train, validation and test files."
 CLASSIFIER = (
-    "Model folder of train, Hugging Face classifier (folder or hub id), or MODULE:NAME, a function or an object with "
-    "predict_proba in your own code."
+    "Model folder of train, Hugging Face classifier (folder or hub id), openai:MODEL@URL, or MODULE:NAME, a function "
+    "or an object with predict_proba in your own code."
 )
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA)]

@@ -17,7 +17,7 @@ Not covered: words of different classes without such evidence (film, shoot), irr
 languages than English, and names, which a vocabulary in lower case does not show.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 _NEGATIONS = """no not n't nt never none nobody nothing neither nor nowhere without hardly barely scarcely rarely
@@ -57,8 +57,10 @@ def substitutable_pairs(table: Mapping[str, Sequence[str]], *, classes: bool = T
     {'film': ['movie'], 'films': ['movies']}
     """
     vocabulary = {name.lower() for word, synonyms in table.items() for name in (word, *synonyms)}
-    bare = Form(frozenset(), frozenset())
-    forms = {name: word_form(name, vocabulary) if classes else bare for name in vocabulary if _is_content(name)}
+    beginnings = {name[:-cut] for name in vocabulary for cut in range(1, LONGEST_ENDING + 1)} if classes else set()
+    forms = {
+        name: word_form(name, vocabulary, beginnings) if classes else BARE for name in vocabulary if _is_content(name)
+    }
 
     def allowed(first: str, second: str) -> bool:
         if first not in forms or second not in forms or negates(first, second) or negates(second, first):
@@ -72,7 +74,8 @@ def substitutable_pairs(table: Mapping[str, Sequence[str]], *, classes: bool = T
 
 
 def _is_content(word: str) -> bool:
-    return len(word) > 1 and word not in FUNCTION_WORDS and not any(letter.isdigit() for letter in word)
+    has_digit = not word.isalpha() and any(letter.isdigit() for letter in word)
+    return len(word) > 1 and word not in FUNCTION_WORDS and not has_digit
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +88,36 @@ class Form:
     """Suffixes that form another word of the table from this word."""
 
 
-def word_form(word: str, vocabulary: Collection[str]) -> Form:
-    """The suffixes of a word, according to the vocabulary."""
-    carried = (
-        suffix
-        for suffix in SUFFIXES
-        if word.endswith(suffix) and any(base in vocabulary for base in _bases(word.removesuffix(suffix), suffix))
-    )
-    taken = (suffix for suffix in SUFFIXES if any(form in vocabulary for form in spelled_forms(word, suffix)))
-    return Form(frozenset(carried), frozenset(taken))
+BARE = Form(frozenset(), frozenset())
+LONGEST_ENDING = 1 + max(map(len, SUFFIXES))
+"""Letters that a spelling adds to a word: those of a suffix, and a doubled one."""
+RESPELLED = ("y", "e")
+"""Last letters that a spelling may replace."""
+
+
+def word_form(word: str, vocabulary: Collection[str], beginnings: Collection[str]) -> Form:
+    """The suffixes of a word, according to the vocabulary.
+
+    `beginnings`: of its words, without the last letters, to see quickly that no other word begins with this one.
+    """
+    carried: Iterable[str] = ()
+    if word.endswith(SUFFIXES):
+        carried = (
+            suffix
+            for suffix in SUFFIXES
+            if word.endswith(suffix) and any(base in vocabulary for base in _bases(word.removesuffix(suffix), suffix))
+        )
+    taken: Iterable[str] = ()
+    if word.endswith(RESPELLED) or word in beginnings:
+        taken = (suffix for suffix in SUFFIXES if any(form in vocabulary for form in spelled_forms(word, suffix)))
+    form = Form(frozenset(carried), frozenset(taken))
+    return form if form.carried or form.taken else BARE
 
 
 def clash(first: Form, second: Form) -> bool:
     """Return whether two words have different classes or inflections."""
+    if not first.carried:
+        return False
     only = first.carried - second.carried
     inflected = first.carried & INFLECTIONS, second.carried & INFLECTIONS
     return bool(
@@ -110,7 +130,7 @@ def clash(first: Form, second: Form) -> bool:
 
 def negates(word: str, base: str) -> bool:
     """Return whether `word` is `base` with a negative affix."""
-    if any(word == prefix + base for prefix in NEGATIVE):
+    if word.endswith(base) and word.removesuffix(base) in NEGATIVE:
         return True
     return word.endswith("less") and word.removesuffix("less") in (base, base.removesuffix("ful"))
 

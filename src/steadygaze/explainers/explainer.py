@@ -134,6 +134,21 @@ class Explainer(ABC):
     selects_words: bool = False
     """True if the words with nonzero weight are a selection."""
 
+    def passes(self, words: float) -> float:
+        """Forward passes of a text of this many words, about.
+
+        Parameters
+        ----------
+        words : float
+            Number of words.
+
+        Returns
+        -------
+        float
+            `forward_passes`, unless an explainer needs as many as there are words.
+        """
+        return self.forward_passes
+
     @property
     def unit(self) -> Unit:
         """The quantity that a weight measures; unless it is a change of an output, a share of all weight is drawn."""

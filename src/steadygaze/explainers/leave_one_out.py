@@ -25,6 +25,9 @@ class LeaveOneOut(WordDeletion):
 
     forward_passes: ClassVar[int] = 25  # about the number of words in a sentence
 
+    def passes(self, words: float) -> float:
+        return 1 + min(words, self.max_units)
+
     def weigh(self, model: Model, batch: Batch, clean: CleanPrediction, units: Units) -> Tensor:
         weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows, number in chunks(units.mask, units.number.shape[1]):  # one for each unit of the batch

@@ -6,7 +6,7 @@ alone.  Capabilities declare what it supports beyond prediction.
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -53,6 +53,9 @@ class Model(nn.Module):
     padding: int = 0
     """Id of the padding token."""
 
+    is_black_box: bool = False
+    """True if it may answer differently when it is asked again."""
+
     sample_size: int = 100
     """Texts for expensive measures of an audit, unless the user names a number."""
 
@@ -88,6 +91,10 @@ class Model(nn.Module):
 
     def clear_cache(self) -> None:
         """Clear the cache of its outputs."""
+
+    def redrawn(self, draw: int) -> AbstractContextManager[None]:
+        """Inside the block a black box is asked again; the outputs of other models are the same in all draws."""
+        return nullcontext()
 
     @property
     def vectors(self) -> Tensor:

@@ -34,6 +34,7 @@ from steadygaze.properties.probes.subset_predictions import FEWEST_WORDS, THOROU
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, Probe, gradient, observe, probes
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.note import Note, NoteCode, note
+from steadygaze.results.query_noise import QueryNoise
 from steadygaze.results.row import Caveat, MeasureKey
 
 
@@ -87,6 +88,10 @@ class AuditCase:
     """Name of a probe -> a synonym table and the number of substituted words."""
     runtime: Runtime = field(default_factory=Runtime)
     grades: Tensor | None = None  # (M,) float: the graded marks; None: no rationale is graded
+    filled: tuple[str, Tensor] | None = None
+    """The name of a masked language model, and its words (M,) in place of those of the texts; −1: none."""
+    noise: QueryNoise | None = None
+    """How much the answers of a black box differ; None: not a black box."""
     chosen_probes: frozenset[str] | None = None
     """Names of the probes that run; None: all."""
 
@@ -251,6 +256,11 @@ class AuditCase:
         """Explainer -> (N,) how far the shown words do not account for the label; filled by content_leakage."""
         return {}
 
+    @cached_property
+    def erased(self) -> dict[str, Tensor]:
+        """Explainer -> (N,2) the drop without its top words, and the probability of these alone; filled by erasure."""
+        return {}
+
     def other_words(self, draw: int) -> Tensor:
         """(M,) a word of another text in place of each word; the order of the texts does not matter."""
         text, order = self.data.text, np.argsort(self.keys.numpy(), kind="stable")
@@ -259,6 +269,14 @@ class AuditCase:
         words = text.ids.copy()
         words[tokens] = words_of_other_texts(text.ids[tokens], text.words[tokens], lengths, seed)
         return torch.from_numpy(words)
+
+    @property
+    def fillers(self) -> Tensor:
+        """(M,) the words that replace erased ones: of a masked language model, or else of other texts."""
+        others = self.other_words(0)
+        if self.filled is None:
+            return others
+        return torch.where(self.filled[1] < 0, others, self.filled[1].to(others.dtype))
 
     @cached_property
     def best_orders(self) -> tuple[Tensor, ...]:
@@ -357,6 +375,8 @@ class Finding:
     """The number of texts behind `value`."""
     chance: Tensor | None = None
     """The expected values of a random explanation: (N,), or () beside `value`."""
+    of_models: Tensor | None = None
+    """(S,N) the contribution of each model to the mean of `values`: the interval covers other models, too."""
     caveat: Caveat | None = None
     exact: int = 0
     """The number of texts whose `floor` and `best` are those of all orders of the words."""

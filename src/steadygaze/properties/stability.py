@@ -3,6 +3,7 @@
 from steadygaze.properties.measures import stability_measures
 from steadygaze.properties.measures.measure import LABEL_KEPT, SUBSTITUTIONS, measures_of
 from steadygaze.properties.property import COLLAPSED, Advice, AdviceKind, Check, Property, Rule, Threshold
+from steadygaze.properties.protocols.repeated_answers import REPEATED_ROWS, repeated_answers
 from steadygaze.properties.protocols.rewording import REWORDING_ROWS, rewording
 from steadygaze.properties.protocols.stability import stability
 
@@ -26,8 +27,10 @@ STABILITY = Property(
             always=True,
         ),
         Check(rewording, REWORDING_ROWS),
+        Check(repeated_answers, REPEATED_ROWS, always=True),
     ),
     conditions={
+        "repeated": "The same text, explained again by new answers of a noisy black box.",
         "1-synonym": "One word substituted by a synonym.",
         "3-synonyms": "Three words substituted by synonyms.",
         "reworded": "A tenth of the words, drawn at random, substituted by synonyms.",

@@ -474,6 +474,8 @@ TEMPLATES: dict[NoteCode, Template] = {
     NoteCode.LEFT_OUT_SHORT: "left out: {left:,} of {texts:,} texts, which have fewer than two words",
     NoteCode.LEFT_OUT_WITHOUT_SYNONYMS: "left out: {left:,} of {texts:,} texts, which have fewer than two words, or "
     f"too few with a synonym: {PASS_TABLE}",
+    NoteCode.QUERY_NOISE: "the interval reaches {shift:number} further, because the answers of the model are noisy "
+    "(see {measure}, of {n:text})",
     NoteCode.NOT_SAMPLED: lambda fields: (
         f"of {count_text(fields['texts'], 'text')}: {count_text(fields['others'], 'other text')} not sampled, or "
         "without a value"

@@ -32,6 +32,10 @@ class ProbeConfig:
         float, Interval(ge=0, le=10), Option("Audit", "Perturbation of word vectors, in standard deviations.")
     ] = 0.1
     removal: Annotated[Removal, Option("Audit", "How words are erased.")] = "delete"
+    filler: Annotated[
+        str | None,
+        Option("Audit", "Masked language model whose words replace erased ones.", "FOLDER", "words of other texts"),
+    ] = None
     k: Annotated[int, COUNT, Option("Audit", "Top-k words for the overlap.", "N")] = 7
     sample: Annotated[
         int | None, COUNT, Option("Audit", "Texts for expensive measures.", "N", "100; Hugging Face models: 50")

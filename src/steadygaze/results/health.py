@@ -35,6 +35,8 @@ class ProblemKind(StrEnum):
     INTERLOCKED = "interlocked-selection"
     UNLEARNED_TEACHER = "unlearned-teacher"
     ONE_LABEL = "one-label-black-box"
+    UNANSWERED = "unanswered"
+    NOISY = "noisy-answers"
     LOW_FIDELITY = "low-fidelity"
     RANDOM_SELECTION = "random-selection"
 
@@ -62,6 +64,9 @@ SENTENCES = {
     ProblemKind.UNLEARNED_TEACHER: "{subject} learned from {detail}, which has not learned the labels.",
     ProblemKind.ONE_LABEL: "{subject} was fitted to a black box that predicts the same label for all texts: any "
     "selection scores the same.",
+    ProblemKind.UNANSWERED: "{subject} names no label in {share} of its answers: change the prompt or the label words.",
+    ProblemKind.NOISY: "{subject} answers the same text differently: its probabilities differ by {number} on average "
+    "({detail}).  Smaller differences between words or texts are noise.",
     ProblemKind.LOW_FIDELITY: "{subject} does not follow its black box: it predicts the same class in {share} of the "
     "held-out texts, and a constant class reaches {limit_share}.",
     ProblemKind.RANDOM_SELECTION: "{subject} selects words that are no better than random words: a reader recovers the "

@@ -30,7 +30,8 @@ center ± half, with z the (1 + level)/2 quantile of the normal distribution and
 center = (p + z²/2n) / (1 + z²/n)        half = z √(p(1 − p)/n + z²/4n²) / (1 + z²/n)
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -43,6 +44,7 @@ RESAMPLES = 2_000
 LEAST_ERROR = 0.1
 """Least standard error of a resample, as a share of that of the sample."""
 _CHUNK = 2_000_000  # numbers per chunk: 16 MB for every N
+_KEPT = 500_000  # numbers of resamples that are kept: 4 MB
 
 
 def bootstrap_mean(
@@ -66,26 +68,29 @@ def studentized_interval(
     """The interval of the sum of the values divided by the sum of `per`; None: of their mean.  The sum is not 0."""
     u = finite_values(values)
     v = np.ones(len(u)) if per is None else finite_values(per)
-    value, error = _ratio(u[None], v[None])
-    if not error[0]:
-        return float(value[0]), float(value[0])
-    random, parts = np.random.default_rng(seed), []
-    for size in chunks(resamples, len(u)):
-        drawn = random.integers(len(u), size=(size, len(u)))
-        drawn_value, drawn_error = _ratio(u[drawn], v[drawn])
-        parts.append((drawn_value - value) / np.maximum(drawn_error, LEAST_ERROR * error))
+    value, error = _ratio(u, v)
+    if not error:
+        return value, value
+    rest = u - value * v  # its ratio is 0: the sums of squares below lose no digits
+    products, n = np.stack([rest, v, rest * rest, rest * v, v * v], -1), len(u)
+    parts = []
+    for counts in drawn_counts(n, resamples, seed):
+        total, divisor, squares, mixed, divisors = (counts @ products).T
+        divisor = np.where(divisor == 0, np.nan, divisor)
+        shift = total / divisor  # θ* − θ
+        square = np.maximum(squares - 2 * shift * mixed + shift**2 * divisors, 0) * n / max(n - 1, 1)
+        parts.append(shift / np.maximum(np.sqrt(square) / np.abs(divisor), LEAST_ERROR * error))
     draws = np.concatenate(parts)
     low, high = percentile_bounds(draws[np.isfinite(draws)], level)
-    return float(value[0] - high * error[0]), float(value[0] - low * error[0])
+    return float(value - high * error), float(value - low * error)
 
 
-def _ratio(u: Values, v: Values) -> tuple[Values, Values]:
-    """The ratio of the sums of each row and its standard error; NaN if the divisor is 0.  (R,n), (R,n) -> (R,), (R,)"""
-    n, total = u.shape[1], v.sum(1)
-    divisor = np.where(total == 0, np.nan, total)
-    value = u.sum(1) / divisor
-    square = ((u - value[:, None] * v) ** 2).sum(1) * n / max(n - 1, 1)
-    return value, np.sqrt(square) / np.abs(divisor)
+def _ratio(u: Values, v: Values) -> tuple[float, float]:
+    """The ratio of the sums and its standard error; the divisor is not 0.  (n,), (n,)"""
+    n, divisor = len(u), v.sum()
+    value = u.sum() / divisor
+    square = ((u - value * v) ** 2).sum() * n / max(n - 1, 1)
+    return float(value), float(np.sqrt(square) / np.abs(divisor))
 
 
 def bootstrap_means(
@@ -176,6 +181,16 @@ def _resampled_means(values: Values, draws: NDArray[np.int64]) -> Values:
     counts = _counts(draws)
     total, number = counts @ np.where(finite, values, 0.0).T, counts @ finite.T.astype(np.float64)
     return np.where(number > 0, total / np.maximum(number, 1.0), np.nan)
+
+
+def drawn_counts(n: int, resamples: int, seed: int) -> Iterable[Values]:
+    """`resample_counts`; those of few texts are kept, because all rows of a report draw the same."""
+    return _kept_counts(n, resamples, seed) if n * resamples <= _KEPT else resample_counts(n, resamples, seed)
+
+
+@lru_cache(maxsize=4)
+def _kept_counts(n: int, resamples: int, seed: int) -> list[Values]:
+    return list(resample_counts(n, resamples, seed))
 
 
 def resample_counts(n: int, resamples: int, seed: int) -> Iterator[Values]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
+from annotated_types import Ge
+
 from steadygaze.core.arguments import Option
 
 OPTIONAL = ("attention", "target", "threshold")
@@ -42,6 +44,20 @@ class ModelOptions:
         tuple[str, ...],
         Option("Model", "With --prompt: word that stands for a label; repeatable.", "LABEL=WORD", name="--label-word"),
     ] = ()
+    votes: Annotated[
+        int | None,
+        Ge(1),
+        Option(
+            "Model",
+            "Answers per text of a function or hosted model.",
+            "K",
+            "1; 10 of a server without log-probabilities",
+        ),
+    ] = None
+    max_requests: Annotated[
+        int | None, Ge(0), Option("Model", "Most requests to a hosted model, retries included.", "N", "no limit")
+    ] = None
+    concurrency: Annotated[int, Ge(1), Option("Model", "Requests to a hosted model at a time.", "N")] = 8
     instruction: Annotated[str | None, Option("Model", "With --prompt: what precedes it, once.", "TEXT")] = None
     examples: Annotated[
         tuple[str, ...],

@@ -75,6 +75,7 @@ class NoteCode(StrEnum):
     LEFT_OUT_SHORT = "left-out-short"
     LEFT_OUT_WITHOUT_SYNONYMS = "left-out-without-synonyms"
     NOT_SAMPLED = "not-sampled"
+    QUERY_NOISE = "query-noise"
     NOT_TRAINED_UNDER_MASKS = "not-trained-under-masks"
     ONE_LABEL_BLACK_BOX = "one-label-black-box"
     UNFLIPPED = "unflipped"

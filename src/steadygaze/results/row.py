@@ -460,7 +460,7 @@ def mean_row(
     if len(sample) > 1 and proportion and {*values} <= {0.0, 1.0}:
         interval = wilson_interval(int(sample.sum()), len(sample))
     elif len(sample) > 1:
-        interval = _within(studentized_interval(sample, seed=seed), bounds)
+        interval = within(studentized_interval(sample, seed=seed), bounds)
     return Row(measure, float(sample.mean()), len(sample), interval, settings or {}, notes)
 
 
@@ -474,10 +474,10 @@ def ratio_row(
     bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Row:
     """The ratio of two sums over examples with its bootstrap interval; the divisor is not 0."""
-    interval = _within(studentized_interval(values, per), bounds) if len(values) > 1 else None
+    interval = within(studentized_interval(values, per), bounds) if len(values) > 1 else None
     return Row(measure, sum(values) / sum(per), len(values), interval, settings or {}, notes)
 
 
-def _within(interval: tuple[float, float], bounds: tuple[float, float]) -> tuple[float, float]:
+def within(interval: tuple[float, float], bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = (min(max(end, bounds[0]), bounds[1]) for end in interval)
     return low, high

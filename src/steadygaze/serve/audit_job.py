@@ -91,7 +91,7 @@ class AuditResult:
 
 def guard(adapter: ModelAdapter) -> None:
     """Let only one thread at a time call the function of a black box: requests and an audit share it."""
-    if isinstance(adapter.model, BlackBoxModel):
+    if isinstance(adapter.model, BlackBoxModel) and adapter.hosted is None:  # a hosted model has locks of its own
         adapter.model.predict = _locked(adapter.model.predict)
 
 

@@ -19,16 +19,14 @@ from steadygaze.results.health import HEALTHY, MODEL, Health, HealthProblem, Pro
 from steadygaze.results.intervals import RESAMPLES, Interval, Values
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import Answer, Row
+from steadygaze.results.seed_intervals import by_model, mean_intervals, seed_stretch
 from steadygaze.study.cells import StudyCell
 from steadygaze.study.compare_config import BETWEEN, COLLAPSED, CompareConfig
 from steadygaze.study.seed_statistics import (
     SIGN_FLIPS,
-    by_model,
     macro_f1_interval,
     mean,
-    mean_intervals,
     seed_means,
-    seed_stretch,
     tested_differences,
 )
 from steadygaze.study.study_data import HELD_OUT, KEPT_OUT, StudyData, encoder, explainers, synonyms

@@ -28,6 +28,7 @@ from steadygaze.results.intervals import Interval, Values
 from steadygaze.results.note import Note
 from steadygaze.results.report import Report
 from steadygaze.results.reproduction import CellScores, ReproducedValue, Reproduction
+from steadygaze.results.seed_intervals import by_model, mean_intervals
 from steadygaze.study.cell_record import RECORD, Cell, CellRecord, Output, gpu_share
 from steadygaze.study.cells import MODEL, REPORT, VALUES, ComparisonJob, StudyCell
 from steadygaze.study.compare import StudyRuntime, begin, finish, uses_stacks
@@ -36,7 +37,7 @@ from steadygaze.study.comparison_table import MACRO_F1, bounded
 from steadygaze.study.engine import check_finished, choose_executor, run_round
 from steadygaze.study.executor import Executor
 from steadygaze.study.published_tables import AXES, Counterpart, Entry, PublishedTable
-from steadygaze.study.seed_statistics import by_model, macro_f1_interval, mean, mean_intervals, seed_means
+from steadygaze.study.seed_statistics import macro_f1_interval, mean, seed_means
 from steadygaze.study.study_data import StudyData, cell_inputs, load_study_data
 from steadygaze.study.study_folder import StudyFolder, read_arrays
 from steadygaze.study.study_options import SCORE, ReproduceOptions

@@ -3,8 +3,7 @@
     v[s,i]       one number for the model of seed s and text i; NaN if it does not apply
     mean         1/S Σ_s mean_i v[s,i]
     difference   v − v′, seed by seed and text by text
-    interval     bootstrap over seeds and texts (results/intervals.py).  Its variation between seeds is stretched by
-                 t(S−1) / z · √(S / (S−1)), as Student's t does (×9 for 2 seeds, 2.7 for 3, 1.6 for 5, 1.2 for 10)
+    interval     bootstrap over seeds and texts (results/seed_intervals.py)
     macro-F1     a score of a set: every resample scores its own texts, seed by seed; then as above
     p            sign-flip test: d_i = mean over seeds of v[s,i] − v′[s,i];  p is the share of random signs for which
                  |Σ ±d_i| ≥ |Σ d_i|.  Few texts: all 2^N signs; else SIGN_FLIPS random ones and the observed one
@@ -20,27 +19,19 @@ variation between texts.  They are 45 % for p alone, 16 % for the plain bootstra
 The last stays below 6 % for 2 to 10 seeds and larger seed effects.  One seed compares two models only.
 studies/interval_coverage measures how often the intervals of means and of macro-F1 contain the true value.
 
-Fisher 1935 for sign flips; Holm 1979; Tukey 1958 for pseudo-values.  Tested by tests/study/test_statistics.py.
+Fisher 1935 for sign flips; Holm 1979.  Tested by tests/study/test_statistics.py.
 """
 
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from steadygaze.core.maths.macro_f1 import macro_f1_of_resamples
 from steadygaze.results.comparison import Difference
-from steadygaze.results.intervals import (
-    LEVEL,
-    Interval,
-    Values,
-    bootstrap_means,
-    bootstrap_scores,
-    chunks,
-)
+from steadygaze.results.intervals import Interval, Values, bootstrap_scores, chunks
+from steadygaze.results.seed_intervals import mean_intervals, seed_stretch
 
 Name = TypeVar("Name", bound=Hashable)
 Outcomes = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -64,30 +55,6 @@ def seed_means(values: Values) -> Values:
 def mean(values: Values) -> float:
     """(S,N) -> one number"""
     return float(seed_means(values).mean())
-
-
-def seed_stretch(seeds: int, level: float = LEVEL) -> float:
-    """The factor by which few seeds underestimate the variation between seeds; 1 for one seed."""
-    if seeds < 2:
-        return 1.0
-    tail = (1 + level) / 2
-    return float(stats.t.ppf(tail, seeds - 1) / stats.norm.ppf(tail) * np.sqrt(seeds / (seeds - 1)))
-
-
-def mean_intervals(values: Mapping[Name, Values]) -> dict[Name, Interval | None]:
-    """Intervals of means over seeds and texts; None for a single number.  {(S,N)}
-
-    Arrays of the same shape use the same resamples.
-    """
-    shapes: dict[tuple[int, ...], list[Name]] = defaultdict(list)
-    for name, array in values.items():
-        shapes[array.shape].append(name)
-    intervals: dict[Name, Interval | None] = {}
-    for (seeds, texts), names in shapes.items():
-        arrays = np.stack([values[name] for name in names])
-        known = bootstrap_means(arrays, stretch=seed_stretch(seeds)) if seeds * texts > 1 else [None] * len(names)
-        intervals |= zip(names, known, strict=True)
-    return intervals
 
 
 def macro_f1_interval(
@@ -129,23 +96,6 @@ def _p_values(differences: Mapping[Name, Values]) -> dict[Name, tuple[float, flo
         return {}
     p = sign_flips(np.stack([across_seeds(differences[name]) for name in names])).tolist()
     return dict(zip(names, zip(p, holm(p), strict=True), strict=True))
-
-
-def by_model(pairs: Mapping[tuple[int, int], Values], models: int) -> Values:
-    """The contribution of each model to the mean over all pairs of models.  {(s,s′): (N,)} -> (S,N)
-
-        θ = mean over pairs;   row s = S·θ − (S−1)·θ without the pairs of s       (Tukey's pseudo-values)
-
-    The mean of the rows is θ, and their variance is that of the models.  Two models have one pair and one row.
-    """
-    values = np.stack(list(pairs.values()))
-    if models < 3:
-        return values
-    leave_one_out_means = [
-        np.stack([value for pair, value in pairs.items() if s not in pair]).mean(0) for s in range(models)
-    ]
-    rows: Values = models * values.mean(0) - (models - 1) * np.stack(leave_one_out_means)
-    return rows
 
 
 def across_seeds(differences: Values) -> Values:

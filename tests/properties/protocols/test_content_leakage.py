@@ -11,6 +11,7 @@ from steadygaze.auditing.audit import run_audit
 from steadygaze.auditing.prepare_case import AuditRequest, prepare
 from steadygaze.properties.measures.label_readers import (
     ShownTexts,
+    label_unaccounted,
     read_labels,
     shape_features,
     shown_words,
@@ -20,16 +21,16 @@ from steadygaze.properties.protocols.content_leakage import content_leakage
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from studies.oracles.explainers import explainers
 from studies.oracles.models import adapter
-from studies.oracles.worlds import world
+from studies.oracles.worlds import Shape, world
 
 HERE = world("short", 11, 100)
 LEAKS = ("content-leak", "label-unaccounted", "value-leak")
 
 
-def case_of(*names, model="linear", examples=None, **runtime):
-    known, texts = explainers(), HERE.examples if examples is None else examples
+def case_of(*names, model="linear", here=HERE, examples=None, **runtime):
+    known, texts = explainers(), here.examples if examples is None else examples
     chosen = {name: known[name] for name in names}
-    return prepare(adapter(HERE, model), texts, chosen, ProbeConfig(), runtime=Runtime(**runtime)).case
+    return prepare(adapter(here, model), texts, chosen, ProbeConfig(), runtime=Runtime(**runtime)).case
 
 
 def scores(case):
@@ -80,6 +81,23 @@ def test_a_selection_that_agrees_with_the_prediction_leaks_by_value_if_the_model
     gated = scores(case_of(*names, model="gated"))
     assert all(gated[name, "value-leak"] > 0.1 for name in names)
     assert ("exact", "value-leak") not in scores(case_of("exact"))
+
+
+def test_a_small_probability_accounts_for_a_label_only_if_the_model_predicts_it_without_the_words():
+    answer, best, none = (torch.full((2,), value, dtype=torch.float64) for value in (0.501, 0.504, 0.5))
+    assert label_unaccounted(answer, best, none, torch.tensor([1.0, 2 / 3])).tolist() == pytest.approx([0, 0.75])
+    assert label_unaccounted(none, none, none, torch.zeros(2)).tolist() == [0, 0]
+
+
+def test_a_rare_class_counts_as_much_as_a_frequent_one():
+    """Codes of a class of few texts leave little of all labels unaccounted for, and most of that class's."""
+    here = world("short", 11, 100, Shape(balance=0.96))
+    case = case_of("exact", "code: three words of chatter", model="majority", here=here)
+    rare = case.probs.argmax(-1).bincount().min().item()
+    values = scores(case)
+    assert 1 <= rare <= 8
+    assert values["exact", "label-unaccounted"] < 0.08
+    assert values["code: three words of chatter", "label-unaccounted"] > 0.3
 
 
 def test_the_value_leak_is_reported_as_absent_where_nothing_selects():

@@ -122,3 +122,18 @@ def test_one_model_alone_is_reported_as_alone():
     assert set(reasons.values()) == {
         "only one model was passed: pass models trained with other seeds as other_seeds= (--other-seed MODEL)"
     }
+
+
+def test_the_contribution_of_each_model_has_the_mean_of_all_pairs():
+    """Two models agree and the third disagrees with both: the third contributes most."""
+    (finding,) = (f for f in seed_consistency(_three(toy()[0])) if f.measure == "jensen-shannon/seeds")
+    assert finding.of_models.mean(0).tolist() == pytest.approx(finding.values.tolist())
+    first, second, third = finding.of_models[:, 0].tolist()
+    assert first == pytest.approx(second)
+    assert third == pytest.approx(math.log(2) * 2)
+
+
+def test_two_models_have_no_contributions():
+    data, _ = toy()
+    case = replace(_three(data), others=_three(data).others[1:])
+    assert all(finding.of_models is None for finding in seed_consistency(case))

@@ -7,8 +7,9 @@ import torch
 from hypothesis import given, strategies
 
 from steadygaze.auditing.prepare_case import prepare
+from steadygaze.core.maths.distributions import ordered_differences
 from steadygaze.explainers.kernel_shap import KernelShap
-from steadygaze.properties.measures.faithfulness_measures import ordered_differences, relative_score
+from steadygaze.properties.measures.faithfulness_measures import relative_score
 from steadygaze.properties.protocols.shapley_agreement import NAME, shapley_agreement
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.note import NoteCode

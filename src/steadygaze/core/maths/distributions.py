@@ -180,6 +180,18 @@ def kendall(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
     return correlation.clamp(-1.0, 1.0).masked_fill(~enough, torch.nan)  # a constant row is 0 / 0: NaN already
 
 
+def ordered_differences(x: Tensor, y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean difference of y between two real tokens, in the order of x and in the order of y.
+
+    The first divided by the second is the Gini correlation.  NaN for fewer than two tokens.  (B,T) -> (B,), (B,)
+    """
+    pairs = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).triu(1)
+    difference = (y.unsqueeze(-1) - y.unsqueeze(-2)).masked_fill(~pairs, 0.0)
+    number = pairs.sum((-1, -2))
+    own = (difference * _order(x, mask)).sum((-1, -2)) / number
+    return own, difference.abs().sum((-1, -2)) / number
+
+
 def _size(mask: Tensor, k: int | Tensor) -> Tensor:
     words = mask.sum(-1)
     return words.clamp_max(k) if isinstance(k, int) else torch.minimum(words, k)

@@ -21,7 +21,7 @@ from torch import Tensor
 def shapley_values(v: Tensor) -> Tensor:
     """(R,2ⁿ) -> (R,n)"""
     n, subsets = players(v), torch.arange(v.shape[-1], device=v.device)
-    size = sum((subsets >> j) & 1 for j in range(n))
+    size = ((subsets[:, None] >> torch.arange(n, device=v.device)) & 1).sum(-1)
     weight = torch.tensor([1 / (n * comb(n - 1, k)) for k in range(n)], dtype=v.dtype, device=v.device)
     shares = []
     for j in range(n):

@@ -59,6 +59,8 @@ the selected words α carry the prediction when at most r other words are added?
 
     alone  f(x ⊙ α) (B,C)     extended  f(x ⊙ α′) (B,S,C)     members  the sets α′ that count (B,S)
 
+The authors' released code draws α′ in the same way, but refuses an r above the number of other words.
+
 Words that do not matter have a high rate as well: compare with the rate of random words.
 
 F-Fidelity: Zheng et al., "F-Fidelity: A Robust Framework for Faithfulness Evaluation of Explainable AI", ICLR 2025
@@ -72,6 +74,9 @@ expectation at most β·T words, as many as in the texts of a model fine-tuned u
 
     full  f(x) (B,C)     part_of_top, part_of_rest  f of the draws, of all sizes s (B,S,C)
 
+The authors' released code masks each element with the probability min(α, β·T/s) in 50 draws, α = 0.5 and β = 0.1.  It
+has one s for both measures; T − s in the second is our reading of the same limit of β·T.
+
 Departs from the paper: y is the class predicted on the full text, so that [ f(x) = y ] is 1 and no label is needed; f
 is the audited model, and no copy is fine-tuned under masks.
 """
@@ -82,6 +87,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from steadygaze.core.maths.distributions import ordered_differences
 from steadygaze.properties.measures.measure import ERASER, PROBABILITY_SCALE, SEAT, SIGNED, SIZES, UNIT, Measure
 from steadygaze.results.comparison import Column
 
@@ -137,13 +143,11 @@ def relative_score(own: Tensor, floor: Tensor, best: Tensor) -> float:
     return float((own - floor).sum() / reach) if reach else math.nan
 
 
-def ordered_differences(weights: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean difference of the values of two words, in the order of the weights and in their own.  (B,U) -> (B,), (B,)"""
-    pairs = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).triu(1)
-    difference = (values.unsqueeze(-1) - values.unsqueeze(-2)).masked_fill(~pairs, 0.0)
-    order = (weights.unsqueeze(-1) - weights.unsqueeze(-2)).sign().masked_fill(~pairs, 0.0)
-    number = pairs.sum((-1, -2))  # a text of one word: 0 / 0
-    return (difference * order).sum((-1, -2)) / number, difference.abs().sum((-1, -2)) / number
+def shapley_agreement(x: Tensor, y: Tensor, mask: Tensor) -> float:
+    """Gini correlation of weights x with exact Shapley values y, in short texts.  (N,T) each"""
+    own, most = ordered_differences(x, y, mask)
+    reach = most.nansum()
+    return float(own.nansum() / reach) if reach else math.nan
 
 
 SHARES = (0.1, 0.2, 0.5)
@@ -242,11 +246,11 @@ MEASURES = (
     ),
     Measure(
         "shapley-agreement",
-        relative_score,
+        shapley_agreement,
         SIGNED,
         "higher",
         "Schechtman & Yitzhaki 1987",
-        description="Gini correlation of the weights with exact Shapley values, in short texts.",
+        identical=1,
         per_example=False,
         labels={"": "Agreement with exact Shapley values"},
         scale="0: any order of the words, 1: the order of the Shapley values",

@@ -6,14 +6,15 @@ distance to the largest; weights that do not distinguish the words show none.
 
     content leak       1/C Σ_c mean over class c of   a · (q(c | shown) − q(c | length))
     value leak         the same of   q(c | shown) − f(c | words)                          for selections of words
-    label unaccounted  mean of   a, with p* of any number of words
+    label unaccounted  the same of   a, with p* of any number of words
     encode-meter       mean of   ln q(c | shown) − ln f(c | words)                        Puli et al. 2024
     stripe-x           mean of   ln f(c | words), minus STRIPE · max(0, encode-meter)
 
     q     the reader's probability, by cross-validation
     p     the model's probability, with words of other texts in place of those that are not shown
     f     how often the model then predicts c
-    a     (p* − p) / (p* − p₀), in [0, 1]       p*: the best known words, as many     p₀: none     0 if p* ≈ p₀
+    a     (p* − p) / (p* − p₀), in [0, 1]       p*: the best known words, as many     p₀: none
+          0 if p* ≈ p₀ and the model predicts c without any of them: a default class needs no words
 
 The label of an accounted text cannot leak: its words give the model the prediction themselves.  A reader of few texts
 misses codes that it has not seen often enough; hence `label unaccounted` bounds what any reader could find.
@@ -53,7 +54,9 @@ SMOOTHING = 0.5
 WORD_FOLDS = 20
 FACTORS = (0.0, *np.geomspace(0.02, 2.0, 20))
 LEAST_REACH = 0.05
-"""Least difference of probability between the best known words and none; below it no words account for the label."""
+"""Least difference of probability between the best known words and none for a class that is predicted without them."""
+ROUNDING = 1e-9
+"""The same for other classes: a model with probabilities near 1/C may have labels that its words decide."""
 CERTAIN = 0.01
 """Least probability in a logarithm."""
 STRIPE = 20.0
@@ -197,14 +200,16 @@ def _product(shape: Values, words: Values, kind: NDArray[np.int64]) -> Values:
     return read
 
 
-def label_unaccounted(answer: Tensor, best_answer: Tensor, no_answer: Tensor) -> Tensor:
+def label_unaccounted(answer: Tensor, best_answer: Tensor, no_answer: Tensor, no_label: Tensor) -> Tensor:
     """Share of the label that the shown words do not account for: the most that can leak.  (N,) -> (N,)
 
     0 if the shown words give the model the prediction as the best known words do; 1 if as no words do.
+    `no_label`: how often the model predicts the class without any of the words.
     """
     best = torch.maximum(best_answer, answer)
     reach = best - no_answer
-    return ((best - answer) / reach).clamp(0, 1).masked_fill(reach <= LEAST_REACH, 0.0)
+    least = torch.where(no_label >= 1, LEAST_REACH, ROUNDING)
+    return ((best - answer) / reach).clamp(0, 1).masked_fill(reach <= least, 0.0)
 
 
 def balance_classes(values: Tensor, predicted: Tensor) -> Tensor:

@@ -15,6 +15,8 @@ PERTURBATIONS = (*VECTORS, *SUBSTITUTIONS)
 LABEL_KEPT = tuple(f"{probe}-kept" for probe in SUBSTITUTIONS)
 REWORDED = ("reworded", "reworded-top")
 OTHER_MODELS = ("seeds", "others")
+REPEATED = "repeated"
+"""The same text, from other answers of a noisy black box."""
 SIZES = tuple(f"{size}%" for size in (1, 5, 10, 20, 50))
 GRADIENTS = ("gradient", "gradient-through-attention")
 

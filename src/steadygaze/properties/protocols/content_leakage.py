@@ -53,7 +53,7 @@ def content_leakage(case: AuditCase) -> Iterator[Finding]:
     for name in names:
         answers[name] = answers[name].masked_fill(texts_without_selection(case, name), torch.nan)
         case.unaccounted[name] = label_readers.label_unaccounted(
-            answers[name], answers[f"{BEST} {name}"], answers[NONE]
+            answers[name], answers[f"{BEST} {name}"], answers[NONE], answers[f"{LABEL} {NONE}"]
         )
         yield from _findings(case, name, answers)
     if not selecting_explainers(case):
@@ -66,7 +66,8 @@ def _findings(case: AuditCase, name: str, answers: dict[str, Tensor]) -> Iterato
     label = answers[f"{LABEL} {name}"]
     balance = partial(label_readers.balance_classes, predicted=predicted)
     settings = {"draws": DRAWS}
-    yield _share(label_readers.label_unaccounted(answers[name], best, answers[NONE]), name, settings)
+    unaccounted = label_readers.label_unaccounted(answers[name], best, answers[NONE], answers[f"{LABEL} {NONE}"])
+    yield _share(balance(unaccounted), name, settings)
     if not (read := (readings.shown * missing).isfinite()).any():
         few = note(NoteCode.FEW_TEXTS_TO_READ, least=label_readers.FEWEST)
         yield from (Finding(row, explainer=name, absent=few) for row in ROWS if row != "label-unaccounted")
@@ -121,7 +122,8 @@ def _answers(case: AuditCase, names: list[str], rows: Rows, batch: Batch) -> dic
         for values in _predicted(case, rows, batch, erased)
     )
     answers = {name: part.amax(1) for name, part in zip(kept, probabilities, strict=True)}
-    return answers | {f"{LABEL} {name}": part.amax(1) for name, part in zip(kept, labels, strict=True) if name in names}
+    named = (NONE, *names)
+    return answers | {f"{LABEL} {name}": part.amax(1) for name, part in zip(kept, labels, strict=True) if name in named}
 
 
 def _largest(order: Tensor, mask: Tensor, count: Tensor) -> Tensor:

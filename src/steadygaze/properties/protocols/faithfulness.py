@@ -83,6 +83,8 @@ GRADIENTS: dict[str, frozenset[Capability]] = {
 OF_ERASURE = measures_of("erasure", faithfulness_measures.MEASURES)
 ERASURE_ROWS = tuple(str(key) for measure in OF_ERASURE.values() for key in measure.keys)
 SIZED = [name for name in ERASURE_ROWS if name.startswith("comprehensiveness/") and name.endswith("%")]
+ERASURE_DRAW = 4
+"""Draw of the answers of a noisy black box that judge the words; those of other draws choose them."""
 UNREAD = Note(NoteCode.READS_SELECTION)
 
 
@@ -108,6 +110,8 @@ def _erasure(case: AuditCase) -> Iterator[Finding]:
         yield from missing_findings(["comprehensiveness/above-random"], ONLY_RANDOM)
     for name in other_explainers(case):
         scores = case.gather(erasure_task(name), lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
+        alone = case.probs.amax(-1) - scores["sufficiency"]
+        case.erased[name] = torch.stack([scores["comprehensiveness"], alone], -1)
         scores["largest-drop"] = torch.maximum(scores["largest-drop"], baseline["largest-drop"])
         scores["comprehensiveness/above-random"] = _above_random(case, name, scores, baseline)
         for measure, values in scores.items():
@@ -137,7 +141,9 @@ def _above_random(case: AuditCase, name: str, scores: dict[str, Tensor], baselin
 def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
     erasure = Erasure(removal=case.config.removal, max_tokens=case.runtime.max_tokens)
-    without_top, top_only = erase_words(case.model, batch, full, random_weights(case, name, rows, batch), erasure)
+    noisy, order = case.noise is not None and case.noise.is_noisy, random_weights(case, name, rows, batch)
+    with case.model.redrawn(ERASURE_DRAW if noisy else 0):  # not by the answers that chose the words
+        without_top, top_only = erase_words(case.model, batch, full, order, erasure)
     scores = {name: measure.score(_outcome(full, without_top, top_only)) for name, measure in OF_ERASURE.items()}
     for name, measure in OF_ERASURE.items():
         for index, size in enumerate(f"{share:.0%}" for share in SHARES):
@@ -179,6 +185,7 @@ SAMPLES = 20
 """Random sets of words deleted from each text."""
 DRAWS = 10
 """Perturbed embeddings of each text: Captum's and Quantus's default."""
+SETS_TASK = "random words removed"
 NO_VECTORS = Note(NoteCode.READS_WORDS)
 
 
@@ -203,7 +210,7 @@ def infidelity(case: AuditCase) -> Iterator[Finding]:
         return scores
 
     settings: dict[str, str | int | float] = {"sets": SAMPLES, "erase": "delete", "scale": "best"}
-    for name, values in case.gather("random words removed", work, case.sample).items():
+    for name, values in case.gather(SETS_TASK, work, case.sample).items():
         yield Finding("infidelity", values, name, settings, caveat=erasure_caveat(case, name))
 
 
@@ -229,8 +236,12 @@ def max_sensitivity(case: AuditCase) -> Iterator[Finding]:
             yield Finding("max-sensitivity", explainer=name, absent=NO_VECTORS)
             continue
         work = partial(_sensitivity, case, name, radius)
-        values = case.gather(f"{name} under noise", work, case.sample)["sensitivity"]
+        values = case.gather(noise_task(name), work, case.sample)["sensitivity"]
         yield Finding("max-sensitivity", values, name, {"draws": DRAWS, "radius": case.config.radius})
+
+
+def noise_task(name: str) -> str:
+    return f"{name} under noise"
 
 
 def _sensitivity(case: AuditCase, name: str, radius: Tensor, rows: Rows, batch: Batch) -> dict[str, Tensor]:

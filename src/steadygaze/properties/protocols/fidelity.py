@@ -74,8 +74,12 @@ def fidelity(case: AuditCase) -> Iterator[Finding]:
             values = dict(zip(FIDELITY_ROWS, (plus, minus), strict=True))
             return {row: value.masked_fill(short, torch.nan) for row, value in values.items()}
 
-        for row, values in case.gather(f"words masked by {name}", work, case.sample).items():
+        for row, values in case.gather(masked_task(name), work, case.sample).items():
             yield Finding(row, values, name, settings, (NOT_FINE_TUNED,))
+
+
+def masked_task(name: str) -> str:
+    return f"words masked by {name}"
 
 
 def _masked_fidelity(

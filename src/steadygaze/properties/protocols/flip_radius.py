@@ -58,6 +58,7 @@ STEPS = 2
 SEAT_STEPS = 10
 TOKENS = 1 << 12
 """Tokens in one backward pass."""
+SEAT_TASK = "all words perturbed"
 FLIP_ROWS = ("flip-radius", "flip-radius/above-random", "seat-sensitivity")
 
 
@@ -90,8 +91,12 @@ def _radii(case: AuditCase, name: str, unit: Tensor) -> Tensor:
 
         return {"radii": _in_chunks(batch, chunk_radii)}
 
-    radii = case.gather(f"flip radius of {name}", work, case.sample)["radii"]
+    radii = case.gather(radius_task(name), work, case.sample)["radii"]
     return radii.masked_fill(texts_without_selection(case, name).unsqueeze(-1), torch.nan)
+
+
+def radius_task(name: str) -> str:
+    return f"flip radius of {name}"
 
 
 def _in_chunks(batch: Batch, work: Callable[[Tensor], Tensor]) -> Tensor:
@@ -157,7 +162,7 @@ def _seat(case: AuditCase) -> Finding:
         probs = _in_chunks(batch, lambda chunk: worst(case.model, take_rows(batch, chunk), key))
         return {"error": measure.seat_sensitivity(probs, batch.gold)}
 
-    values = case.gather("all words perturbed", work, case.sample)["error"]
+    values = case.gather(SEAT_TASK, work, case.sample)["error"]
     return Finding("seat-sensitivity", values, settings={"radii": ",".join(f"{radius:g}" for radius in RADII)})
 
 

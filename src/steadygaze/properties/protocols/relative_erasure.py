@@ -8,12 +8,14 @@
     score = Σ (own − shuffled) / Σ (best − shuffled)        sums over texts, means over the sizes of the erasure
 
 shuffled: DRAWS random orders of the words, one for each size of removal and of replacement.  best: the largest of the
-own score and those of `best_orders`; in a thorough audit also of a beam search.  The scale of the prediction, the
-number of classes and the length of the texts cancel out.
+own score and those of `best_orders`, and for removal in a thorough audit of a beam search.  The scale of the
+prediction, the number of classes and the length of the texts cancel out.
 
 In short texts both ends of removal are exact: the mean and the maximum over all orders of the words
-(probes/subset_predictions.py).  The ends of replacement are not: the maximum would be of orders that know the new
-words, which no explanation does.  The best order of removal is scored instead.
+(probes/subset_predictions.py).  Those of replacement are not: a maximum over many orders knows the new words, which no
+explanation does: exact weights of a sum of words reached 0.67 of it.
+
+The scores of removal that `erasure` has are not computed again.
 
 An explainer that deletes words agrees with itself in the first row; it has no such advantage in the others.
 """
@@ -62,13 +64,14 @@ def relative_erasure(case: AuditCase) -> Iterator[Finding]:
         yield from missing_findings(RELATIVE_ROWS, lacks("embeddings"))
         return
     fill = len(case) > 1
-    replacements = case.other_words(0) if fill else None
+    replacements = case.fillers if fill else None
     work = partial(_scores, case, names, replacements)
     scores = case.gather(TASK, work, case.sample)  # name -> (N,2K)
     exact = _mean_orders(case)
     scores[SHUFFLED][:, : len(REMOVED)] = torch.where(exact.isnan(), scores[SHUFFLED][:, : len(REMOVED)], exact)
     settings: dict[str, str | int | float] = {"draws": DRAWS, "enumerated": case.most_enumerated}
     settings |= {"beam": WIDTH} if case.config.thorough else {}
+    filler = {} if case.filled is None else {"filler": case.filled[0]}
     for name in names:
         for index, row in enumerate(RELATIVE_ROWS if fill else REMOVED):
             own, floor, best = scores[name][:, index], scores[SHUFFLED][:, index], scores[BEST][:, index]
@@ -77,8 +80,8 @@ def relative_erasure(case: AuditCase) -> Iterator[Finding]:
                 row,
                 own,
                 name,
-                settings,
-                caveat=erasure_caveat(case, name),
+                settings if row in REMOVED else settings | filler,
+                caveat=erasure_caveat(case, name) if row in REMOVED else None,
                 exact=int(known.sum()),
                 floor=floor,
                 best=torch.maximum(own, best),
@@ -97,11 +100,16 @@ def _scores(
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
     drops, both = (case.gather_rows(order, rows, batch) for order in case.best_orders)
     searched = _searched_orders(case, rows, batch, full, both)
-    own = [case.gather_rows(case.saliency(name), rows, batch) for name in names]
-    scores = [_of_orders(case, batch, full, [*own, _random_orders(case, batch, 0), drops, both, *searched], None)]
+    own = {name: case.gather_rows(case.saliency(name), rows, batch) for name in names}
+    shared = {name: case.erased[name][torch.from_numpy(rows)].to(full) for name in names if name in case.erased}
+    new = [order for name, order in own.items() if name not in shared]
+    removed = _of_orders(case, batch, full, [*new, _random_orders(case, batch, 0), drops, both, *searched], None)
+    computed = iter(removed.unbind(1))
+    rated = [shared[name] if name in shared else next(computed) for name in names]
+    scores = [torch.stack([*rated, *computed], 1)]
     if replacements is not None:
-        filled = case.gather_rows(replacements, rows, batch)
-        scores.append(_of_orders(case, batch, full, [*own, _random_orders(case, batch, 1), both, *searched], filled))
+        orders = [*own.values(), _random_orders(case, batch, 1), both]
+        scores.append(_of_orders(case, batch, full, orders, case.gather_rows(replacements, rows, batch)))
     short = (batch.mask.sum(-1) < 2).unsqueeze(-1)
     values = {name: torch.cat([part[:, index] for part in scores], -1) for index, name in enumerate((*names, SHUFFLED))}
     values[BEST] = torch.cat([part[:, len(names) + 1 :].amax(1) for part in scores], -1)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from steadygaze.core.maths.distributions import ordered_differences
 from steadygaze.core.maths.subsets import shapley_values
 from steadygaze.core.types import Batch
 from steadygaze.perturbations.word_removal import units_of
@@ -30,7 +31,6 @@ from steadygaze.properties.audit_case import (
     missing_findings,
     other_explainers,
 )
-from steadygaze.properties.measures.faithfulness_measures import ordered_differences
 from steadygaze.properties.probes.subset_predictions import FEWEST_WORDS
 from steadygaze.properties.protocols.faithfulness import erasure_caveat
 from steadygaze.results.note import NoteCode, note

@@ -64,11 +64,15 @@ def soft_stability(case: AuditCase) -> Iterator[Finding]:
             short = units_of(batch, question=False).mask.sum(-1) < 2
             return {key: value.double().masked_fill(short, torch.nan) for key, value in rates.items()}
 
-        values = case.gather(f"words added to those of {name}", work, case.sample)
+        values = case.gather(added_task(name), work, case.sample)
         known = ~values["rate"].isnan()
         exact = int(values["exact"][known].sum())
         notes = (note(NoteCode.EXACT_RATES, exact=exact, texts=int(known.sum())),) if exact else ()
         yield Finding(NAME, values["rate"], name, settings, notes)
+
+
+def added_task(name: str) -> str:
+    return f"words added to those of {name}"
 
 
 def selected_words(batch: Batch, saliency: Tensor, key: Tensor, top: float) -> Tensor:

@@ -28,7 +28,7 @@ Seed consistency: agreement of models that differ by their seed only, as means o
 Class-specific explainers explain the class that the first model predicts, for every model.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -53,6 +53,7 @@ from steadygaze.properties.measures.measure import measures_of
 from steadygaze.properties.probes.text_perturbations import MODEL_EXPLAINERS, PerturbedBatch, Probe, observe
 from steadygaze.results.note import Note, NoteCode, note
 from steadygaze.results.row import MeasureKey, ValueKey
+from steadygaze.results.seed_intervals import by_model
 
 OF_SHIFT = measures_of("shift", stability_measures.MEASURES)
 OF_PREDICTIONS = measures_of("predictions", stability_measures.MEASURES)
@@ -227,13 +228,13 @@ def seed_consistency(case: AuditCase) -> Iterator[Finding]:
     models = (case, *case.others)
     count = {"models": len(models)}
     for measure, of in SEED_PREDICTIONS.items():
-        values = _pair_mean([model.probs for model in models], lambda p, q, of=of: of.score({"p": p, "q": q}))  # type: ignore[misc]
-        yield Finding(str(MeasureKey(measure, SEEDS)), values, settings=count)
+        pairs = _of_pairs([model.probs for model in models], lambda p, q, of=of: of.score({"p": p, "q": q}))  # type: ignore[misc]
+        yield _seed_finding(measure, pairs, len(models), settings=count)
     for name in case.explainers:
         scores = case.gather(seeds_task(name), lambda r, b, n=name: _seed_scores(case, n, r, b), case.rows(name))  # type: ignore[misc]
-        for measure, values in scores.items():
+        for measure, pairs in scores.items():
             settings = count | ({"k": case.config.k} if measure == "top-k-overlap" else {})
-            yield Finding(str(MeasureKey(measure, SEEDS)), values, name, settings)
+            yield _seed_finding(measure, pairs, len(models), name, settings=settings)
 
 
 def seeds_task(name: str) -> str:
@@ -265,12 +266,21 @@ def _seed_scores(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[s
     saliencies, too_short = seed_saliencies(case, name, rows, batch), batch.mask.sum(-1) < 2
     settings = {"mask": batch.mask, "k": case.config.k}
     scores = {
-        measure: _pair_mean(saliencies, lambda x, y, of=of: of.score({"x": x, "y": y, **settings}))  # type: ignore[misc]
+        measure: _of_pairs(saliencies, lambda x, y, of=of: of.score({"x": x, "y": y, **settings}))  # type: ignore[misc]
         for measure, of in SEED_SHIFT.items()
     }
-    return {measure: values.masked_fill(too_short, torch.nan) for measure, values in scores.items()}
+    return {measure: values.masked_fill(too_short.unsqueeze(-1), torch.nan) for measure, values in scores.items()}
 
 
-def _pair_mean(outputs: list[Tensor], measure: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """The mean over all pairs of models.  (N,)"""
-    return torch.stack([measure(p, q) for p, q in combinations(outputs, 2)]).mean(0)
+def _of_pairs(outputs: list[Tensor], measure: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """The values of all pairs of models.  (N,P)"""
+    return torch.stack([measure(p, q) for p, q in combinations(outputs, 2)], -1)
+
+
+def _seed_finding(
+    measure: str, pairs: Tensor, models: int, name: str | None = None, *, settings: Mapping[str, str | int | float]
+) -> Finding:
+    """The mean over all pairs of models (N,P), with the contribution of each model."""
+    by_pair = dict(zip(combinations(range(models), 2), pairs.T.numpy(), strict=True))
+    contributions = torch.from_numpy(by_model(by_pair, models)) if models > 2 else None
+    return Finding(str(MeasureKey(measure, SEEDS)), pairs.mean(-1), name, settings, of_models=contributions)

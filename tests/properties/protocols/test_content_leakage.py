@@ -7,8 +7,11 @@ import pytest
 import torch
 
 from properties.protocols.cases import absences
+from steadygaze import load
 from steadygaze.auditing.audit import run_audit
 from steadygaze.auditing.prepare_case import AuditRequest, prepare
+from steadygaze.core.types import Example
+from steadygaze.explainers.random import Random
 from steadygaze.properties.measures.label_readers import (
     ShownTexts,
     label_unaccounted,
@@ -21,16 +24,16 @@ from steadygaze.properties.protocols.content_leakage import content_leakage
 from steadygaze.results.audit_config import ProbeConfig, Runtime
 from studies.oracles.explainers import explainers
 from studies.oracles.models import adapter
-from studies.oracles.worlds import Shape, world
+from studies.oracles.worlds import world
 
 HERE = world("short", 11, 100)
 LEAKS = ("content-leak", "label-unaccounted", "value-leak")
 
 
-def case_of(*names, model="linear", here=HERE, examples=None, **runtime):
-    known, texts = explainers(), here.examples if examples is None else examples
+def case_of(*names, model="linear", examples=None, **runtime):
+    known, texts = explainers(), HERE.examples if examples is None else examples
     chosen = {name: known[name] for name in names}
-    return prepare(adapter(here, model), texts, chosen, ProbeConfig(), runtime=Runtime(**runtime)).case
+    return prepare(adapter(HERE, model), texts, chosen, ProbeConfig(), runtime=Runtime(**runtime)).case
 
 
 def scores(case):
@@ -90,14 +93,14 @@ def test_a_small_probability_accounts_for_a_label_only_if_the_model_predicts_it_
 
 
 def test_a_rare_class_counts_as_much_as_a_frequent_one():
-    """Codes of a class of few texts leave little of all labels unaccounted for, and most of that class's."""
-    here = world("short", 11, 100, Shape(balance=0.96))
-    case = case_of("exact", "code: three words of chatter", model="majority", here=here)
-    rare = case.probs.argmax(-1).bincount().min().item()
-    values = scores(case)
-    assert 1 <= rare <= 8
-    assert values["exact", "label-unaccounted"] < 0.08
-    assert values["code: three words of chatter", "label-unaccounted"] > 0.3
+    """One word decides the label of four of eighty texts; random weights often do not show it."""
+    words = [f"word{index}" for index in range(40)]
+    random = np.random.default_rng(0)
+    texts = [" ".join(random.choice(words, 10)) + (" ale" if row % 20 == 0 else "") for row in range(80)]
+    model = load(lambda batch: [[0.01, 0.99] if "ale" in text else [0.99, 0.01] for text in batch], classes=[0, 1])
+    case = prepare(model, [Example(text) for text in texts], {"dense": Random()}, ProbeConfig()).case
+    assert case.probs.argmax(-1).sum() == 4
+    assert scores(case)["dense", "label-unaccounted"] > 0.1
 
 
 def test_the_value_leak_is_reported_as_absent_where_nothing_selects():

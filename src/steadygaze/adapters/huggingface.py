@@ -169,7 +169,8 @@ def _facts(model: TransformerModel) -> dict[str, str]:
     }
     quantization = getattr(network.config, "quantization_config", None)
     if quantization is not None:
-        facts["quantization"] = str(getattr(quantization, "quant_method", type(quantization).__name__))
+        method = getattr(quantization, "quant_method", type(quantization).__name__)
+        facts["quantization"] = str(getattr(method, "value", method))
     if network.dtype != torch.float32:
         facts["precision"] = str(network.dtype).removeprefix("torch.")
     return facts

@@ -26,7 +26,7 @@ from steadygaze.data.subword_tokenizer import PieceTokenizer, text_limit
 from steadygaze.models.inference import NonFiniteOutput, evaluation, inference
 
 FUSED_ROUNDING, COARSE = 3.0, 1e-4
-"""Most difference of logits by fused attention, in epsilons, in precisions with an epsilon above COARSE."""
+"""Most difference of logits by fused attention, relative to a rounding above COARSE."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def check_network(model: TransformerModel, ids: Tensor) -> None:
         except NonFiniteOutput:
             raise _refusal(model.network, "its output is NaN or infinite") from None
         for row, text in enumerate((ids, shorter)):
-            if not _is_close(model.direct_logits(text)[0], logits[row]):
+            if not _is_close(model.direct_logits(text)[0], logits[row], model.epsilon):
                 raise _refusal(
                     model.network, "its prediction changes with padding, or with word vectors instead of ids"
                 )
@@ -163,12 +163,11 @@ def supports_fused_attention(model: TransformerModel, ids: Tensor) -> bool:
         model.fused = False
     if other[~batch.present].any():  # it reads padding
         return False
-    return _is_close(plain, fused, FUSED_ROUNDING) and _is_close(exact, other)
+    return _is_close(plain, fused, model.epsilon, FUSED_ROUNDING) and _is_close(exact, other, model.epsilon)
 
 
-def _is_close(exact: Tensor, other: Tensor, most: float = math.inf) -> bool:
-    """True if they differ by at most the square root of the machine epsilon, and at most `most` epsilons if coarse."""
-    eps = torch.finfo(exact.dtype).eps
+def _is_close(exact: Tensor, other: Tensor, eps: float, most: float = math.inf) -> bool:
+    """True if they differ by at most the square root of the rounding, and at most `most` times it if it is coarse."""
     tolerance = min(eps**0.5, most * eps) if eps > COARSE else eps**0.5
     return bool((exact - other).abs().max() <= tolerance * (1 + exact.abs().max()))
 

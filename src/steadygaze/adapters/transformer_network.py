@@ -123,6 +123,12 @@ class TransformerModel(Model):
         self._question_type = options.question_type if options.question_type < kinds else 0
 
     @property
+    def epsilon(self) -> float:
+        """Rounding of the network: that of its precision; quantized weights compute in half precision."""
+        precision = torch.bfloat16 if getattr(self.network, "is_quantized", False) else self.network.dtype
+        return max(torch.finfo(self.network.dtype).eps, torch.finfo(precision).eps)
+
+    @property
     def tokens_per_pass(self) -> int:
         return CPU_TOKENS if self.device.type == "cpu" else super().tokens_per_pass
 

@@ -281,7 +281,7 @@ def namespace() -> dict[str, Any]:
 def save_models(folder: Path) -> None:
     """Stand-ins for the models that the pages name."""
     folders.save("bert", folder / "hf-model", id2label={0: "neg", 1: "pos"}, label2id={"neg": 0, "pos": 1})
-    folders.language_model("gpt2").save_pretrained(folder / "gpt2")
+    folders.language_model("gpt2", max_position_embeddings=400).save_pretrained(folder / "gpt2")
     folders.tokenizer("gpt2").save_pretrained(folder / "gpt2")
     names = {"id2label": {0: "toxic", 1: "rude"}, "label2id": {"toxic": 0, "rude": 1}}
     folders.save("bert", folder / "a-multi-label-model", problem_type="multi_label_classification", **names)

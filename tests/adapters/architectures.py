@@ -50,9 +50,13 @@ def row_of(kind: str) -> dict[str, str]:
     words, row = tokenizer(kind), {"architecture": TITLES[kind], "model_type": kind}
     words.model_input_names = ["input_ids", "attention_mask"]
     for name, (dtype, tolerance) in zip(("fp32", "bf16"), PRECISIONS.items(), strict=True):
-        net = network(kind).to(dtype)
+        net = network(kind)
+        if dtype != torch.float32:  # the weights are wild, and rounding would be larger than in a trained network
+            for weight in (weight for weight in net.parameters() if weight.dim() > 1):
+                weight.data.mul_(0.5)
+        net = net.to(dtype)
         expected = direct(net, words)
-        assert np.ptp(expected, axis=0).max() > 0.01  # the text matters
+        assert np.ptp(expected, axis=0).max() > tolerance  # the text matters
         try:
             model = sg.load((net, words))
         except sg.UserError:

@@ -1,10 +1,13 @@
 """Classifiers of many architectures, built from small configurations, predict what a direct call predicts."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 import steadygaze as sg
+from adapters.architectures import TITLES, row_of, rows
 from adapters.folders import KINDS, LABELS, OTHERS, TEXTS, network, tokenizer
 from steadygaze.core.errors import UserError
 
@@ -32,6 +35,22 @@ def test_probabilities_are_those_of_a_direct_call_and_explainers_run(kind):
     integrated = model.explain(TEXTS[0], explainer="integrated-gradients", target=LABELS[1], settings={"steps": 5})
     assert len(integrated.weights) == len(alone.weights) == 6
     assert all(integrated.weights)
+
+
+TABLE = rows(Path(__file__).parents[2] / "docs/how-to/architectures.csv")
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # DeBERTa
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind == "llama" else pytest.mark.slow) for kind in ARCHITECTURES]
+)
+def test_the_table_of_architectures_says_what_works(kind):
+    assert row_of(kind) == TABLE[kind]
+
+
+def test_the_table_has_every_tested_architecture():
+    assert TABLE.keys() == TITLES.keys() == {*ARCHITECTURES}
+    assert all(row["fp32"] == row["leave-one-out"] == row["integrated-gradients"] == "yes" for row in TABLE.values())
 
 
 @pytest.mark.parametrize("pools_the_start", [False, True])

@@ -1,5 +1,7 @@
 """Prompts with instructions, examples and chat templates; segments as units; calibration."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -214,3 +216,29 @@ def test_the_parts_of_a_prompt_are_options_of_commands(tmp_path, monkeypatch, ca
     model = sg.load("lm", **PROMPT, **FEW, chat=True, calibrate=True, dtype="bf16")
     assert model.explain("good film", granularity="segment").tokens[0] == "the cast"
     assert '"the cast"' in ended.out
+
+
+def test_votes_are_the_shares_of_labels_among_sampled_answers():
+    """A direct call of `generate` with the same random numbers; the answers begin with any word."""
+    from steadygaze.adapters.sampled_model import MORE_TOKENS, _seed
+
+    words = {"yes": " good", "no": " bad"}
+    net = language_model("llama", max_position_embeddings=99)
+    model = sg.load((net, tokenizer("llama")), prompt="film {text} was", label_words=words, votes=40)
+    probabilities = model.predict_proba(TEXTS)
+    for text, expected in zip(TEXTS[:2], probabilities, strict=False):
+        ids = torch.tensor([plain_ids(f"film {text} was")])
+        torch.manual_seed(_seed(text, 0))
+        options = {"do_sample": True, "top_k": 0, "max_new_tokens": MORE_TOKENS + 1, "num_return_sequences": 40}
+        answers = net.generate(ids, attention_mask=torch.ones_like(ids), pad_token_id=0, eos_token_id=3, **options)
+        written = [tokenizer("llama").decode(row, skip_special_tokens=True) for row in answers[:, ids.shape[1] :]]
+        first = [named[1] for answer in written if (named := re.match(r"\W*(good|bad)\b", answer))]
+        counts = np.array([first.count(word.strip()) for word in words.values()])
+        share = counts / counts.sum() if counts.sum() else np.full(2, 0.5)
+        np.testing.assert_allclose(expected, share)
+    assert np.ptp(probabilities, axis=0).max() > 0
+    np.testing.assert_array_equal(model.predict_proba(TEXTS[::-1])[::-1], probabilities)  # in any order
+    assert "40 votes: a share of 50 % has the 95 % interval 0.35 to 0.65" in model.facts["answers"]
+    assert len(model.explain("good film", explainer="leave-one-out").weights) == 2
+    with pytest.raises(UserError, match="leave out one"):
+        sg.load((net, tokenizer("llama")), prompt="film {text} was", label_words=words, votes=4, calibrate=True)

@@ -102,7 +102,8 @@ def test_a_quantized_model_predicts_what_a_direct_call_predicts(bits, tmp_path):
     with torch.no_grad():
         rows = [net(**words(text, return_tensors="pt").to("cuda")).logits[0].float().softmax(-1) for text in TEXTS]
     model = sg.load(folder, quantization_config=bits)
-    np.testing.assert_allclose(model.predict_proba(TEXTS), torch.stack(rows).cpu().numpy(), atol=1e-2)
+    alone = np.concatenate([model.predict_proba([text]) for text in TEXTS])  # 8bit rounds by the batch
+    np.testing.assert_allclose(alone, torch.stack(rows).cpu().numpy(), atol=1e-2)
     assert model.facts["quantization"] == "bitsandbytes"
     assert all(model.explain(TEXTS[0], explainer="integrated-gradients", settings={"steps": 4}).weights)
     net.save_pretrained(tmp_path / "quantized")

@@ -107,7 +107,7 @@ def as_adapter(
     `weights`, `base_model`: for Hugging Face models that are loaded here.
     """
     check_device(device)
-    options = LoadOptions(device, attention, prompt, weights, base_model)
+    options = LoadOptions(device, attention, prompt, weights, base_model, None if prompt is None else queries.votes)
     if is_hosted(model):
         options.refuse_weights(model)
         from steadygaze.adapters.hosted.hosted_model import hosted_adapter
@@ -118,7 +118,7 @@ def as_adapter(
     if import_objects and arguments.names_object(model):
         model = _imported(model)
     adapter = _unnamed(model, classes, options, queries.votes)
-    queries.refuse_unused(adapter.name, is_function=isinstance(getattr(adapter.model, "predict", None), LabelVotes))
+    queries.refuse_unused(adapter.name, is_function=hasattr(getattr(adapter.model, "predict", None), "votes"))
     return with_class_names(adapter, classes)
 
 
@@ -131,11 +131,11 @@ def _unnamed(model: Any, classes: Sequence[Label] | None, options: LoadOptions, 
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
         from steadygaze.adapters.huggingface import from_live
 
-        return from_live(*model, attention, prompt)
+        return from_live(*model, attention, prompt, options.votes)
     if all(hasattr(model, part) for part in ("task", "model", "tokenizer")) and not isinstance(model, ModelAdapter):
         from steadygaze.adapters.huggingface import from_pipeline
 
-        return from_pipeline(model, attention, prompt)
+        return from_pipeline(model, attention, prompt, options.votes)
     _refuse_prompt(prompt)
     classifiers = sys.modules.get("steadygaze.estimator.text_classifier")  # slow to import
     if classifiers is not None and isinstance(model, classifiers.TextClassifier):

@@ -6,7 +6,7 @@ A model in memory is copied with shared weights, so that its configuration, mode
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from torch import Tensor
 from steadygaze.adapters import transformer_checks
 from steadygaze.adapters.chat_template import of_tokenizer
 from steadygaze.adapters.encoder_decoder import EncoderDecoderModel
+from steadygaze.adapters.hosted.label_reading import LabelWords
 from steadygaze.adapters.model_adapter import TRIAL, ModelAdapter
 from steadygaze.adapters.prompt import FIELD, USAGE, ChatTemplate, Prompt
 from steadygaze.adapters.prompt_tokenizer import PromptTokenizer, SegmentTokenizer
@@ -61,8 +62,9 @@ def assemble(
     attention: str,
     prompt: Prompt | None = None,
     facts: Mapping[str, str] = NO_FACTS,
+    votes: int | None = None,
 ) -> ModelAdapter:
-    """`facts`: further facts about the model, for the report."""
+    """`facts`: further facts about the model, for the report.  `votes`: with a prompt, sampled answers per text."""
     config, engine = network.config, files.engine
     task: Task = "classification" if prompt is not None else _task(config, name)
     padding = _padding(config, files.pad_id)
@@ -71,7 +73,8 @@ def assemble(
     if getattr(config, "pad_token_id", None) is None:
         config.pad_token_id = padding  # some networks need it for batches
     if prompt is not None:
-        return _prompted(network, files, name, ForwardOptions(padding, attention), prompt, facts)
+        make = _prompted if votes is None else partial(_sampled, votes=votes)
+        return make(network, files, name, ForwardOptions(padding, attention), prompt, facts)
     tokens = transformer_checks.single(engine, token_limit=longest(config), pad_id=padding)
     matches_layout(tokens.size, len(network.get_input_embeddings().weight), Path(name))
     pair = transformer_checks.template(engine)
@@ -125,6 +128,30 @@ def _prompted(
     )
 
 
+def _sampled(
+    network: Any,
+    files: TokenizerFiles,
+    name: str,
+    options: ForwardOptions,
+    prompt: Prompt,
+    facts: Mapping[str, str],
+    *,
+    votes: int,
+) -> ModelAdapter:
+    from steadygaze.adapters.black_box import black_box
+    from steadygaze.adapters.sampled_model import SampledModel
+
+    if prompt.calibrate:
+        raise UserError("calibrate= (--calibrate) needs scores, and votes= (--votes) samples answers: leave out one")
+    rendered, words = prompt.rendered(files.chat_template), prompt.label_words
+    limit = longest(network.config)
+    tokens = PromptTokenizer(files.engine, rendered, list(words.values()), token_limit=limit, pad_id=options.padding)
+    model = SampledModel(network.eval(), tokens, files.engine, LabelWords.of(words), votes, options.padding)
+    adapter = black_box(model, list(words), name)
+    own = {"architecture": type(network).__name__, **facts, **model.facts, **prompt.facts}
+    return replace(adapter, kind=f"a sampled language model ({network.config.model_type})", pair=False, facts=own)
+
+
 def _scores_of_nothing(model: PromptedModel, tokens: PromptTokenizer) -> Tensor:
     """Scores of an empty text.  (1,C)"""
     ids = torch.from_numpy(tokens.encode([""]).ids).long().unsqueeze(0).to(model.device)
@@ -142,7 +169,8 @@ def _facts(model: TransformerModel) -> dict[str, str]:
     }
     quantization = getattr(network.config, "quantization_config", None)
     if quantization is not None:
-        facts["quantization"] = str(getattr(quantization, "quant_method", type(quantization).__name__))
+        method = getattr(quantization, "quant_method", type(quantization).__name__)
+        facts["quantization"] = str(getattr(method, "value", method))
     if network.dtype != torch.float32:
         facts["precision"] = str(network.dtype).removeprefix("torch.")
     return facts
@@ -245,7 +273,9 @@ def check_head(names: Iterable[str], subject: str, prompt: Prompt | None, reason
         raise UserError(f"{subject} is not a classifier: {reason}a …{HEAD} is needed{more if writes else ''}")
 
 
-def from_live(network: Any, tokenizer: Any, attention: str, prompt: Prompt | None = None) -> ModelAdapter:
+def from_live(
+    network: Any, tokenizer: Any, attention: str, prompt: Prompt | None = None, votes: int | None = None
+) -> ModelAdapter:
     """Adapter of a model and its tokenizer in memory, on their device."""
     check_attention(attention)
     if hasattr(network, "peft_type") and hasattr(network, "get_base_model"):
@@ -264,7 +294,7 @@ def from_live(network: Any, tokenizer: Any, attention: str, prompt: Prompt | Non
     tensors = [*network.parameters(), *network.buffers()]
     twin = copy.deepcopy(network, {id(tensor): tensor for tensor in tensors})  # shares the weights
     files = TokenizerFiles(engine, tokenizer.pad_token_id, typed, of_tokenizer(tokenizer))
-    return assemble(twin, files, name, attention, prompt)
+    return assemble(twin, files, name, attention, prompt, votes=votes)
 
 
 def _adapted(network: Any) -> Any:
@@ -277,10 +307,12 @@ def _adapted(network: Any) -> Any:
     return network.get_base_model()
 
 
-def from_pipeline(pipeline: Any, attention: str, prompt: Prompt | None = None) -> ModelAdapter:
+def from_pipeline(
+    pipeline: Any, attention: str, prompt: Prompt | None = None, votes: int | None = None
+) -> ModelAdapter:
     if pipeline.task not in ("text-classification", "sentiment-analysis") and prompt is None:
         raise UserError(f"a pipeline for {pipeline.task} does not classify texts; use one for text-classification")
-    return from_live(pipeline.model, pipeline.tokenizer, attention, prompt)
+    return from_live(pipeline.model, pipeline.tokenizer, attention, prompt, votes)
 
 
 def _task(config: Any, name: str) -> Task:

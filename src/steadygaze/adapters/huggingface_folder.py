@@ -36,7 +36,7 @@ def from_folder(folder: Path, name: str, options: LoadOptions) -> ModelAdapter:
     engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
     files = TokenizerFiles(engine, pieces.pad_id or None, _typed(words, config), of_folder(words))
     facts = {} if adapter is None else {"adapter": f"LoRA, r = {adapter.values.get('r')}", "base model": base.name}
-    return assemble(network, files, name, options.attention, options.prompt, facts)
+    return assemble(network, files, name, options.attention, options.prompt, facts, options.votes)
 
 
 def _load(base: Path, name: str, config: Any, adapter: LoraFolder | None, options: LoadOptions) -> Any:
@@ -53,7 +53,8 @@ def _load(base: Path, name: str, config: Any, adapter: LoraFolder | None, option
     missing = [weight for weight in missing if adapter is None or not adapter.completes(weight)]
     if missing:
         raise UserError(f"{name} is not a trained {kind}: its weights lack {missing[0]}")
-    return network if adapter is None else adapter.applied(network)
+    whole = network if adapter is None else adapter.applied(network)
+    return whole.requires_grad_(False)  # gradients of word vectors then keep fewer activations
 
 
 def _typed(folder: Path, config: Any) -> bool:

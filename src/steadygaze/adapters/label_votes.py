@@ -33,7 +33,9 @@ class QueryOptions:
     def refuse_unused(self, name: str, *, is_function: bool) -> None:
         """Refuse options that have no effect on a model that is not hosted."""
         if self.votes is not None and not is_function:
-            raise UserError(f"votes= (--votes) is for hosted models and functions, and {name} is neither: leave it out")
+            raise UserError(
+                f"votes= (--votes) is for prompted and hosted models and functions, and {name} is none of them: leave it out"
+            )
         if self.max_requests is not None or self.concurrency != CONCURRENCY:
             option = "max_requests= (--max-requests)" if self.max_requests is not None else "concurrency="
             raise UserError(f"{option} is for hosted models, and {name} is not one: leave it out")

@@ -21,6 +21,9 @@ class LoadOptions:
     base_model: str | Path | None = None
     """The base model of an adapter; None: the name in its folder."""
 
+    votes: int | None = None
+    """Sampled answers per text of a prompted language model; None: the probabilities of the label words."""
+
     def refuse_weights(self, name: str) -> None:
         """Refuse options of weights for a model that is not loaded from a Hugging Face folder."""
         if self.weights == AS_STORED and self.base_model is None:

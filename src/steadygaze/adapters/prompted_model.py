@@ -113,7 +113,7 @@ def supports_shared_prompt(model: PromptedModel, ids: Tensor) -> bool:
         model.shares_prompt = False
         whole = model._run(row, False)[0]
         model.shares_prompt = True
-    return bool((shared - whole).abs().max() <= torch.finfo(model.network.dtype).eps ** 0.5 * (1 + whole.abs().max()))
+    return bool((shared - whole).abs().max() <= model.epsilon**0.5 * (1 + whole.abs().max()))
 
 
 def _fork(cache: Any) -> Any:

@@ -6,6 +6,7 @@ The gradient of a logit with respect to the last hidden states shows which token
 must predict the same from word vectors as from ids, padded or not; others are refused.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from steadygaze.core.ragged import TokenArray, TokenizedTexts
 from steadygaze.core.types import Batch
 from steadygaze.data.subword_tokenizer import PieceTokenizer, text_limit
 from steadygaze.models.inference import NonFiniteOutput, evaluation, inference
+
+FUSED_ROUNDING, COARSE = 3.0, 1e-4
+"""Most difference of logits by fused attention, relative to a rounding above COARSE."""
 
 
 @dataclass(frozen=True)
@@ -114,19 +118,25 @@ def tokens_after_end(network: Any, ids: Tensor) -> int:
 def check_network(model: TransformerModel, ids: Tensor) -> None:
     """Refuse a network that cannot read short texts, or whose prediction changes with word vectors or padding."""
     _check_short(model, torch.cat([ids[:, :1], ids[:, -2:]], 1))
-    shorter = torch.cat([ids[:, : ids.shape[1] // 2], ids[:, -2:]], 1)[:, : ids.shape[1]]  # keeps the end of a text
-    present = torch.arange(ids.shape[1], device=ids.device) < ids.new_tensor([[ids.shape[1]], [shorter.shape[1]]])
-    padded = torch.cat([ids, pad(shorter, (0, ids.shape[1] - shorter.shape[1]), value=model.padding)])
+    shorter, batch = _padded(model, ids)
     with _errors_reported(model.network), inference(model):
         try:
-            logits = model(Batch(padded, present, present, torch.arange(2))).logits
+            logits = model(batch).logits
         except NonFiniteOutput:
             raise _refusal(model.network, "its output is NaN or infinite") from None
         for row, text in enumerate((ids, shorter)):
-            if not _is_close(model.direct_logits(text)[0], logits[row]):
+            if not _is_close(model.direct_logits(text)[0], logits[row], model.epsilon):
                 raise _refusal(
                     model.network, "its prediction changes with padding, or with word vectors instead of ids"
                 )
+
+
+def _padded(model: TransformerModel, ids: Tensor) -> tuple[Tensor, Batch]:
+    """A shorter text with the same end, and both texts as a padded batch.  (1,T) -> (1,t), a batch of 2"""
+    shorter = torch.cat([ids[:, : ids.shape[1] // 2], ids[:, -2:]], 1)[:, : ids.shape[1]]
+    present = torch.arange(ids.shape[1], device=ids.device) < ids.new_tensor([[ids.shape[1]], [shorter.shape[1]]])
+    padded = torch.cat([ids, pad(shorter, (0, ids.shape[1] - shorter.shape[1]), value=model.padding)])
+    return shorter, Batch(padded, present, present, torch.arange(2))
 
 
 def _check_short(model: TransformerModel, ids: Tensor) -> None:
@@ -139,25 +149,27 @@ def _check_short(model: TransformerModel, ids: Tensor) -> None:
 
 
 def supports_fused_attention(model: TransformerModel, ids: Tensor) -> bool:
-    """True if fused attention gives the same predictions and gradients.  (1,T)"""
-    present = torch.ones_like(ids, dtype=torch.bool)
-    batch = Batch(ids, present, present, torch.arange(1))
+    """True if fused attention gives the same predictions and gradients: some networks then ignore padding.  (1,T)"""
+    _, batch = _padded(model, ids)
     model.fused = True
     try:
         with evaluation(model), torch.enable_grad():
             vectors = model.embed(batch).detach().requires_grad_()
             plain, fused = model(batch, vectors).logits, model.logits(batch, vectors)
-            gradients = [torch.autograd.grad(exact.sum(), vectors)[0] for exact in (plain, fused)]
+            exact, other = (torch.autograd.grad(logits.sum(), vectors)[0] for logits in (plain, fused))
     except Exception:  # networks without such a kernel raise various exceptions
         return False
     finally:
         model.fused = False
-    return _is_close(plain, fused) and _is_close(*gradients)
+    if other[~batch.present].any():  # it reads padding
+        return False
+    return _is_close(plain, fused, model.epsilon, FUSED_ROUNDING) and _is_close(exact, other, model.epsilon)
 
 
-def _is_close(exact: Tensor, other: Tensor) -> bool:
-    """True if they differ by at most the square root of the machine epsilon."""
-    return bool((exact - other).abs().max() <= torch.finfo(exact.dtype).eps ** 0.5 * (1 + exact.abs().max()))
+def _is_close(exact: Tensor, other: Tensor, eps: float, most: float = math.inf) -> bool:
+    """True if they differ by at most the square root of the rounding, and at most `most` times it if it is coarse."""
+    tolerance = min(eps**0.5, most * eps) if eps > COARSE else eps**0.5
+    return bool((exact - other).abs().max() <= tolerance * (1 + exact.abs().max()))
 
 
 @contextmanager

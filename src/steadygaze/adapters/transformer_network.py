@@ -123,6 +123,12 @@ class TransformerModel(Model):
         self._question_type = options.question_type if options.question_type < kinds else 0
 
     @property
+    def epsilon(self) -> float:
+        """Rounding of the network: that of its precision; quantized weights compute in half precision."""
+        precision = torch.bfloat16 if getattr(self.network, "is_quantized", False) else self.network.dtype
+        return max(torch.finfo(self.network.dtype).eps, torch.finfo(precision).eps)
+
+    @property
     def tokens_per_pass(self) -> int:
         return CPU_TOKENS if self.device.type == "cpu" else super().tokens_per_pass
 
@@ -159,7 +165,7 @@ class TransformerModel(Model):
         row = TokenRows(vectors, real, part * self._question_type)
         if not bool((order.diff(dim=1) == 1).all() & real.any(1).all()):  # else the tokens are already in order
             row = self._filled(TokenRows(take(vectors, order), real.gather(1, order), row.part.gather(1, order)))
-        outputs = [self._run(portion, with_attention) for portion in self._portions(row)]
+        outputs = [self._run(portion, with_attention) for portion in self._portions(row, with_attention)]
         logits = torch.cat([logits for logits, _ in outputs])
         if not with_attention:
             return TransformerOutput(None, logits)
@@ -201,10 +207,11 @@ class TransformerModel(Model):
         padding_vector = self._embed(row.part.new_tensor([self.padding]))  # (1,E)
         return TokenRows(torch.where(blank.unsqueeze(-1), padding_vector, row.vectors), row.real | blank, row.part)
 
-    def _portions(self, row: "TokenRows") -> Iterator["TokenRows"]:
+    def _portions(self, row: "TokenRows", with_attention: bool) -> Iterator["TokenRows"]:
         """Split into forward passes, trimmed to the longest row."""
         config = self.network.config
-        heads = int(getattr(config, "num_attention_heads", 1)) * int(getattr(config, "num_hidden_layers", 1))
+        layers = int(getattr(config, "num_hidden_layers", 1)) if with_attention else 1  # others are not kept
+        heads = int(getattr(config, "num_attention_heads", 1)) * layers
         lengths, start = row.real.sum(1).tolist(), 0
         while start < len(lengths):
             width, end = lengths[start], start + 1

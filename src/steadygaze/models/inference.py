@@ -230,7 +230,13 @@ def split_outputs(model: Model, data: Data, batch_size: int = BATCH, widest: int
 
 def logits(model: Model, data: Data, batch_size: int = BATCH) -> Tensor:
     """Return the logits (N,C) in the order of the split, on the CPU, in single or double precision."""
-    parts = [(rows, forward.logits.cpu()) for rows, _, forward in forwards(model, data, batch_size)]
+    parts = []
+    for rows in by_length(data, batch_size):
+        batch = collate(data, rows).to(model.device)
+        with inference(model):
+            values = model.logits(batch)
+        refuse_non_finite(batch, values)
+        parts.append((rows, values.cpu()))
     values = torch.cat([values for _, values in parts])[original_order([rows for rows, _ in parts])]
     return values.to(torch.promote_types(values.dtype, torch.float32))
 

@@ -200,6 +200,7 @@ SMALLER_PYTHON = {
     "}, seed=0)": "}, seed=0, epochs=1)",
     '{"synonyms"': '{"hidden": 8, "teachers": 2, "synonyms"',
     '{"positive": " good", "negative": " bad"}': '{"pos": " good", "neg": " bad"}',
+    '[("A fine film.", "positive"), ("Dull and long.", "negative")]': '[("A fine film.", "pos"), ("Dull.", "neg")]',
     'labels, target="toxic"': '[int(label == "pos") for label in labels], target="toxic"',
     'TextClassifier(synonym_groups="groups.json")': 'TextClassifier(synonym_groups="synonyms.jsonl", epochs=1)',
 }

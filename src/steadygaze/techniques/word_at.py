@@ -71,7 +71,7 @@ class WordAT(Technique):
         return unit_vector(g)
 
     def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
-        size = embedding_norm(model.encoder.vectors)
+        size = embedding_norm(model.vectors)
         return {"unit": size if self.relative else size.new_ones(())}
 
 

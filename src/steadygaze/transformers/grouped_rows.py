@@ -33,10 +33,8 @@ class GroupedRows:
         if hasattr(dataset, "map") and hasattr(dataset, "column_names"):
             options = {"load_from_cache_file": False} if hasattr(dataset, "__len__") else {}  # a stream has no cache
             return dataset.map(self.encode, batched=True, batch_size=BATCH, **options)
-        if isinstance(dataset, IterableDataset):
-            raise UserError("synonym_groups need a dataset with a length or one of the datasets library")
+        texts_of(dataset, self._column)
         rows = [dict(dataset[i]) for i in range(len(dataset))]
-        texts_of(rows, self._column)
         return [row for start in range(0, len(rows), BATCH) for row in self._encode_rows(rows[start : start + BATCH])]
 
     def encode(self, columns: Columns) -> Columns:
@@ -70,6 +68,8 @@ class GroupedRows:
 
 def texts_of(dataset: Any, column: str) -> list[str]:
     """The texts of a dataset."""
+    if isinstance(dataset, IterableDataset) and not hasattr(dataset, "column_names"):
+        raise UserError("synonym_groups need a dataset with a length, or one of the datasets library")
     if hasattr(dataset, "column_names"):
         return check_texts(dataset[column] if column in (dataset.column_names or ()) else None, column)
     return check_texts([dict(dataset[i]).get(column) for i in range(len(dataset))], column)

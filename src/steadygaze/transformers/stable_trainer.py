@@ -26,6 +26,7 @@ from steadygaze.perturbations.word_substitution import Synonyms, without_synonym
 from steadygaze.techniques.technique import LossContext, Technique, check_terms
 from steadygaze.transformers.grouped_rows import GroupedRows
 from steadygaze.transformers.network_model import NetworkModel
+from steadygaze.transformers.single_backward import differentiate_once
 from steadygaze.transformers.supported_networks import check_arguments, check_network
 from steadygaze.transformers.supported_techniques import resolve_technique
 from steadygaze.transformers.trainer_card import add_to_card
@@ -95,6 +96,7 @@ class StableTrainer(Trainer):  # type: ignore[misc]
             self._context,
             key=RandomKey(self.args.seed).child(self.state.global_step),
             progress=min(self.state.global_step / steps, 1.0),
+            differentiate=differentiate_once(model, self._layer()),
         )
         network = NetworkModel(model, self._layer(), further)
         terms = check_terms(self.technique.loss(network, batch, context), self.technique, len(batch))

@@ -232,7 +232,7 @@ def test_the_python_of_the_docs_runs(
 ) -> None:
     for registry in (TECHNIQUES, EXPLAINERS, PROPERTIES):  # a page registers its own
         monkeypatch.setattr(registry, "data", {**registry.data})
-    if page == "how-to/audit-hugging-face":
+    if page in ("how-to/audit-hugging-face", "how-to/train-with-trainer"):
         save_models(folder)
     if page == "tutorial":
         save_demo(folder)

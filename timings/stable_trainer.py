@@ -45,7 +45,7 @@ def trainers(folder: str, rows: list[dict[str, Any]], batch: int, bf16: bool) ->
 
     def make(cls: Any, **options: Any) -> Any:
         torch.manual_seed(0)
-        network = BertForSequenceClassification(BertConfig(vocab_size=WORDS, **SIZES))  # type: ignore[no-untyped-call]
+        network = BertForSequenceClassification(BertConfig(vocab_size=WORDS, **SIZES))
         arguments = TrainingArguments(
             folder, per_device_train_batch_size=batch, num_train_epochs=1, bf16=bf16, report_to=[], disable_tqdm=True,
             save_strategy="no", logging_strategy="no", seed=0,

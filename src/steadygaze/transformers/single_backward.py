@@ -41,9 +41,10 @@ def differentiate_once(network: nn.Module, layer: nn.Module) -> Differentiate:
     def differentiate(losses: Tensor, embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         tensors = [embedded, *parameters]
         scale = torch.full_like(losses, LOSS_SCALE)  # small gradients vanish in half precision
-        gradients = torch.autograd.grad(losses, tensors, scale, allow_unused=True)
+        gradients: Sequence[Tensor | None] = torch.autograd.grad(losses, tensors, scale, allow_unused=True)
         used = [(tensor, value) for tensor, value in zip(tensors, gradients, strict=True) if value is not None]
-        known = KnownGradient.apply(losses.detach(), [value for _, value in used], *(tensor for tensor, _ in used))
-        return known, gradients[0].masked_fill(~mask.unsqueeze(-1), 0.0)
+        values = [value for _, value in used]
+        known = KnownGradient.apply(losses.detach(), values, *(tensor for tensor, _ in used))  # type: ignore[no-untyped-call]
+        return known, values[0].masked_fill(~mask.unsqueeze(-1), 0.0)
 
     return differentiate

@@ -200,6 +200,7 @@ SMALLER_PYTHON = {
     "}, seed=0)": "}, seed=0, epochs=1)",
     '{"synonyms"': '{"hidden": 8, "teachers": 2, "synonyms"',
     '{"positive": " good", "negative": " bad"}': '{"pos": " good", "neg": " bad"}',
+    '[("A fine film.", "positive"), ("Dull and long.", "negative")]': '[("A fine film.", "pos"), ("Dull.", "neg")]',
     'labels, target="toxic"': '[int(label == "pos") for label in labels], target="toxic"',
     'TextClassifier(synonym_groups="groups.json")': 'TextClassifier(synonym_groups="synonyms.jsonl", epochs=1)',
 }
@@ -233,7 +234,7 @@ def test_the_python_of_the_docs_runs(
 ) -> None:
     for registry in (TECHNIQUES, EXPLAINERS, PROPERTIES):  # a page registers its own
         monkeypatch.setattr(registry, "data", {**registry.data})
-    if page in ("how-to/audit-hugging-face", "how-to/train-with-trainer"):
+    if page in ("how-to/audit-hugging-face", "how-to/language-models", "how-to/train-with-trainer"):
         save_models(folder)
     if page == "tutorial":
         save_demo(folder)

@@ -34,7 +34,7 @@ def oracle_thresholds() -> Chart:
         base.transform_filter(f"datum.answer != '{CHOSEN}'")
         .mark_line(strokeWidth=2)
         .encode(
-            y=alt.Y("share:Q", title="share of the cases", axis=alt.Axis(format="%")),
+            y=alt.Y("share:Q", title="share of the cases", axis=alt.Axis(labelExpr="round(100 * datum.value) + ' %'")),
             color=alt.Color("answer:N", scale=scale, title=None),
             strokeDash=alt.StrokeDash(
                 "answer:N", scale=alt.Scale(domain=KINDS, range=[[1, 0], [6, 3], [2, 2]]), title=None
@@ -61,7 +61,12 @@ def oracle_power() -> Chart:
     domain = alt.Scale(domain=names, range=[*COLORS, GRAY])
     base = alt.Chart(frame).encode(
         x=alt.X("texts:Q", title="texts", scale=alt.Scale(type="log"), axis=alt.Axis(values=list(SIZES))),
-        y=alt.Y("share:Q", title="decided", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+        y=alt.Y(
+            "share:Q",
+            title="decided",
+            axis=alt.Axis(labelExpr="round(100 * datum.value) + ' %'"),
+            scale=alt.Scale(domain=[0, 1]),
+        ),
         color=alt.Color("verdict:N", scale=domain, title=None),
         shape=alt.Shape("verdict:N", scale=alt.Scale(domain=names), title=None),
     )

@@ -18,7 +18,7 @@ import steadygaze as sg
 from adapters.folders import KINDS, LABELS, OTHERS, TEXTS, network, tokenizer
 
 TITLES = {
-    "albert": "ALBERT", "bart": "BART", "bert": "BERT", "big_bird": "BigBird (full attention)", "bloom": "BLOOM",
+    "albert": "ALBERT", "bart": "BART", "bert": "BERT", "big_bird": "BigBird (full attention)",
     "camembert": "CamemBERT", "deberta-v2": "DeBERTa v2 and v3", "distilbert": "DistilBERT", "electra": "ELECTRA",
     "falcon": "Falcon", "gemma": "Gemma", "gemma2": "Gemma 2", "gemma3_text": "Gemma 3", "gpt2": "GPT-2",
     "gpt_neox": "GPT-NeoX, Pythia", "llama": "Llama", "longformer": "Longformer", "mbart": "mBART",

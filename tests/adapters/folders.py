@@ -75,7 +75,6 @@ OTHERS: dict[str, dict[str, Any]] = {
     "phi3": LAYERS | {"num_key_value_heads": 1},
     "gpt_neox": LAYERS | {"rotary_pct": 0.5},
     "falcon": LAYERS | {"num_kv_heads": 2, "new_decoder_architecture": True, "bias": False, "alibi": False},
-    "bloom": {"hidden_size": 8, "n_layer": 3, "n_head": 2},
     "longformer": LAYERS | {"attention_window": [4, 4, 4], "sep_token_id": 3},
 }
 """Further architectures, with the tokenizer of BERT; [SEP] is their end of a text."""

@@ -263,7 +263,10 @@ def test_a_network_that_hides_its_attention_has_vectors_alone(monkeypatch):
     monkeypatch.setattr(type(model), "forward", hidden)
     adapter = as_adapter((model, words))
     assert type(adapter.model) is TransformerModel
-    assert (adapter.model.capabilities, adapter.facts["attention"]) == (frozenset({"embeddings"}), "none shown")
+    assert (adapter.model.capabilities, adapter.facts["attention"]) == (
+        frozenset({"embeddings", "transformer"}),
+        "none shown",
+    )
     seen = observe(adapter.model, collate(adapter.data(adapter.tokens.place(TEXTS), None), np.arange(len(TEXTS))))
     assert seen.shown is None
     assert seen.probs.shape == (len(TEXTS), 3)

@@ -15,6 +15,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "audit_cost": {},
     "babi_settings": {},
     "black_boxes": {"data": Path("data")},
+    "ceiling": {},
     "certified_share": {"data": Path("data")},
     "default_explainer": {},
     "default_tokens": {},
@@ -33,6 +34,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "stability_coverage": {},
     "tune_epsilon": {},
     "verdict_coverage": {},
+    "verdicts": {"tables": Path("tables"), "glove": Path("glove")},
     "xor_rationalizer": {},
 }
 """Study -> its required options, besides `out`."""

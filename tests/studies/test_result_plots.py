@@ -12,7 +12,7 @@ from studies.figures import results
 ROOT = Path(__file__).parents[2]
 FIGURES, PAGES = ROOT / "docs" / "figures" / "results", ROOT / "docs" / "results"
 NAMES = sorted(path.stem for path in FIGURES.glob("*.svg"))
-WITHOUT_PLOT = {"index", "ledger", "oracles", "stability-tables", "verified-substitutions"}
+WITHOUT_PLOT = {"index", "ledger", "oracles", "stability-tables", "verdicts", "verified-substitutions"}
 WITH_PLOT = [page.stem for page in sorted(PAGES.glob("*.md")) if page.stem not in WITHOUT_PLOT]
 
 

@@ -34,7 +34,7 @@ class QueryOptions:
         """Refuse options that have no effect on a model that is not hosted."""
         if self.votes is not None and not is_function:
             raise UserError(
-                f"votes= (--votes) is for prompted and hosted models and functions, and {name} is none of them: leave it out"
+                f"votes= (--votes) is for prompted or hosted models and functions, not for {name}: leave it out"
             )
         if self.max_requests is not None or self.concurrency != CONCURRENCY:
             option = "max_requests= (--max-requests)" if self.max_requests is not None else "concurrency="

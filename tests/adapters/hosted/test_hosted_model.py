@@ -101,9 +101,9 @@ def test_other_prompts_and_samples_are_asked_for_and_other_label_words_are_not()
     ("options", "form"),
     [
         ({}, {"max_tokens": 1, "logprobs": True, "top_logprobs": 20}),
-        ({"refused": frozenset({"max_tokens"})}, {"max_completion_tokens": 1, "logprobs": True, "top_logprobs": 20}),
-        ({"refused": frozenset({"logprobs"})}, {"max_tokens": 16, "temperature": 1}),
-        ({"refused": frozenset({"logprobs", "max_tokens"})}, {"max_completion_tokens": 16, "temperature": 1}),
+        ({"refused": ["max_tokens"]}, {"max_completion_tokens": 1, "logprobs": True, "top_logprobs": 20}),
+        ({"refused": ["logprobs"]}, {"max_tokens": 16, "temperature": 1}),
+        ({"refused": ["logprobs", "max_tokens"]}, {"max_completion_tokens": 16, "temperature": 1}),
         ({"logprobs": False}, {"max_tokens": 16, "temperature": 1}),
     ],
     ids=str,

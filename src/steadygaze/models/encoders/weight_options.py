@@ -4,7 +4,7 @@ Weights of the stored precision are used where the operating system maps the fil
 tensor is copied there directly.  A quantized network is on a GPU alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -35,8 +35,10 @@ class WeightOptions:
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
             raise unknown("dtype", self.dtype, DTYPES)
+        if not isinstance(self.device_map, str | Mapping | None):
+            raise UserError(f"device_map is {self.device_map!r:.80}; it must be 'auto' or a mapping of layers to devices")
         config, kind = self.quantization_config, type(self.quantization_config).__name__
-        if config is not None and config not in BITS and kind not in LIBRARIES:
+        if config is not None and not is_bits(config) and kind not in LIBRARIES:
             raise UserError(
                 f"quantization_config is {config!r:.80}; it must be {' or '.join(map(repr, BITS))}, or a "
                 f"{' or a '.join(LIBRARIES)} of transformers"
@@ -51,6 +53,11 @@ class WeightOptions:
         library = LIBRARIES.get(type(self.quantization_config).__name__, STORED)
         check_quantization(library, f"quantization_config={self.quantization_config!r:.40}", device)
         return result | {"quantization_config": _configuration(self.quantization_config)}
+
+
+def is_bits(config: Any) -> bool:
+    """True for one of BITS; False for an array, too, which has no truth value."""
+    return isinstance(config, str) and config in BITS
 
 
 def check_quantization(library: str, subject: str, device: torch.device) -> None:
@@ -75,7 +82,7 @@ def refuse_offloaded(tensors: Iterable[Tensor], name: object) -> None:
 
 def _configuration(config: Any) -> Any:
     """The object of the library."""
-    if config not in BITS:
+    if not is_bits(config):
         return config
     from transformers import BitsAndBytesConfig
 

@@ -88,7 +88,7 @@ def _share(missing: Tensor, name: str, settings: dict[str, int]) -> Finding:
         return Finding(
             "label-unaccounted", explainer=name, settings=settings, absent=note(NoteCode.UNDEFINED, notes=())
         )
-    total, notes = float(values.sum()), _not_sampled(missing, n)
+    total, notes = min(float(values.sum()), n), _not_sampled(missing, n)  # weights of classes may round up
     interval = wilson_interval(total, n)
     return Finding("label-unaccounted", None, name, settings, notes, value=total / n, interval=interval, n=n)
 

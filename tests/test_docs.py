@@ -227,13 +227,14 @@ QUICK_PYTHON = {"how-to/certify", "how-to/human-rationales", "how-to/synonyms", 
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")  # one epoch of training
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.SampleWarning")  # 100 of the texts are audited
 @pytest.mark.filterwarnings("ignore:no word of the vocabulary has a synonym")  # the only pair is a group
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")  # by the default arguments of the library
 @pytest.mark.usefixtures("unlearned_teachers")
 def test_the_python_of_the_docs_runs(
     page: str, folder: Path, hosted: str, namespace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for registry in (TECHNIQUES, EXPLAINERS, PROPERTIES):  # a page registers its own
         monkeypatch.setattr(registry, "data", {**registry.data})
-    if page in ("how-to/audit-hugging-face", "how-to/language-models"):
+    if page in ("how-to/audit-hugging-face", "how-to/language-models", "how-to/train-with-trainer"):
         save_models(folder)
     if page == "tutorial":
         save_demo(folder)

@@ -11,7 +11,7 @@ from source_trees import SOURCE, nodes, parsed
 from steadygaze.study.code_version import PACKAGES as MEASURED
 
 PACKAGE = "steadygaze"
-PACKAGES = [*MEASURED, "report", "images", "study", "serve", "cli"]
+PACKAGES = [*MEASURED, "report", "images", "transformers", "study", "serve", "cli"]
 """In the order data flows; a package imports those before it."""
 HEIGHT = {package: height for height, package in enumerate(PACKAGES)}
 HEAVY = {"torch", "accelerate", "transformers"}

@@ -34,6 +34,7 @@ from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.tensor_files import refuse_non_finite
 from steadygaze.core.types import Batch, Label, Task
 from steadygaze.core.untrusted_files import digest_json
+from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.text_tokenizer import Tokens, read_engine
 from steadygaze.estimator.model_folder import fingerprint, matches_layout
 from steadygaze.models.encoders.transformer import limit
@@ -53,6 +54,7 @@ class TokenizerFiles:
     typed: bool
     """True if the network reads token types, which mark the question of a pair."""
     chat_template: ChatTemplate | None = None
+    synonym_groups: SynonymGroups | None = None
 
 
 def assemble(
@@ -75,12 +77,15 @@ def assemble(
     if prompt is not None:
         make = _prompted if votes is None else partial(_sampled, votes=votes)
         return make(network, files, name, ForwardOptions(padding, attention), prompt, facts)
-    tokens = transformer_checks.single(engine, token_limit=longest(config), pad_id=padding)
+    groups = files.synonym_groups
+    tokens = transformer_checks.single(engine, token_limit=longest(config), pad_id=padding, synonym_groups=groups)
     matches_layout(tokens.size, len(network.get_input_embeddings().weight), Path(name))
     pair = transformer_checks.template(engine)
     pairs = None
     if pair is not None:
-        pairs = transformer_checks.paired(engine, pair, token_limit=longest(config), pad_id=padding)
+        pairs = transformer_checks.paired(
+            engine, pair, token_limit=longest(config), pad_id=padding, synonym_groups=groups
+        )
     options = ForwardOptions(padding, attention, pair.question_type if pair and files.typed else 0)
     model = _tested(network, options, tokens, partial(_untested, network, options))
     return ModelAdapter(

@@ -1,8 +1,10 @@
 """Models of the transformers library from a folder or the hub, with or without a LoRA adapter of peft.
 
-Weights are read from .safetensors only, and no code is loaded from the hub.
+Weights are read from .safetensors only, and no code is loaded from the hub.  Synonym groups of `StableTrainer` in
+synonym_groups.json replace words before a text is split into pieces.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ from steadygaze.adapters.load_options import LoadOptions
 from steadygaze.adapters.lora_folder import LoraFolder, is_adapter, read_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.errors import UserError
-from steadygaze.core.untrusted_files import read_object_or_empty
+from steadygaze.core.untrusted_files import read_object_or_empty, read_text
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
+from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.data.text_tokenizer import read_engine
-from steadygaze.models.encoders.pretrained import load_network, read_config
+from steadygaze.estimator.model_folder import GROUPS as GROUPS
+from steadygaze.models.encoders.pretrained import inside, load_network, read_config
 from steadygaze.models.inference import best_device
 
 
@@ -36,6 +40,9 @@ def from_folder(folder: Path, name: str, options: LoadOptions) -> ModelAdapter:
     engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
     files = TokenizerFiles(engine, pieces.pad_id or None, _typed(words, config), of_folder(words))
     facts = {} if adapter is None else {"adapter": f"LoRA, r = {adapter.values.get('r')}", "base model": base.name}
+    if options.prompt is None and (folder / GROUPS).exists():
+        groups = SynonymGroups.from_json(read_text(inside(folder, GROUPS)), folder / GROUPS)
+        files, facts = replace(files, synonym_groups=groups), {**facts, "synonym groups": groups.summary}
     return assemble(network, files, name, options.attention, options.prompt, facts, options.votes)
 
 

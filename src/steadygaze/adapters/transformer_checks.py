@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenArray, TokenizedTexts
 from steadygaze.core.types import Batch
 from steadygaze.data.subword_tokenizer import PieceTokenizer, text_limit
+from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.models.inference import NonFiniteOutput, evaluation, inference
 
 FUSED_ROUNDING, COARSE = 3.0, 1e-4
@@ -40,20 +41,30 @@ class Template:
     """The token type of a question; a text's is 0."""
 
 
+class TokenizerOptions(TypedDict):
+    """Arguments of a tokenizer."""
+
+    max_length: int
+    pad_id: int
+    synonym_groups: SynonymGroups | None
+
+
 class SpecialTokenTokenizer(PieceTokenizer):
     """Adds these special tokens before and after each text."""
 
-    def __init__(self, engine: Tokenizer, before: list[int], after: list[int], *, max_length: int, pad_id: int) -> None:
-        super().__init__(engine, max_length=max_length, pad_id=pad_id)
+    def __init__(
+        self, engine: Tokenizer, before: list[int], after: list[int], **options: Unpack[TokenizerOptions]
+    ) -> None:
+        super().__init__(engine, **options)
         self._before, self._after = before, after
 
 
 class PairTokenizer(SpecialTokenTokenizer):
     """Tokenizer of pairs (text, question)."""
 
-    def __init__(self, engine: Tokenizer, template: Template, *, max_length: int, pad_id: int) -> None:
-        super().__init__(engine, template.before, template.between, max_length=max_length, pad_id=pad_id)
-        self._question = SpecialTokenTokenizer(engine, [], template.after, max_length=max_length, pad_id=pad_id)
+    def __init__(self, engine: Tokenizer, template: Template, **options: Unpack[TokenizerOptions]) -> None:
+        super().__init__(engine, template.before, template.between, **options)
+        self._question = SpecialTokenTokenizer(engine, [], template.after, **options)
 
     def encode(self, texts: Sequence[str], *, question: bool = False) -> TokenArray:
         return self._question.encode(texts) if question else super().encode(texts)
@@ -62,16 +73,22 @@ class PairTokenizer(SpecialTokenTokenizer):
         return self._question.place(texts) if question else super().place(texts)
 
 
-def single(engine: Tokenizer, *, token_limit: int, pad_id: int) -> PieceTokenizer:
+def single(
+    engine: Tokenizer, *, token_limit: int, pad_id: int, synonym_groups: SynonymGroups | None = None
+) -> PieceTokenizer:
     """Tokenizer of single texts; `token_limit`: tokens in all, special ones included."""
     left = text_limit(token_limit, engine.num_special_tokens_to_add(False))
-    return PieceTokenizer(engine, max_length=left, pad_id=pad_id)
+    return PieceTokenizer(engine, max_length=left, pad_id=pad_id, synonym_groups=synonym_groups)
 
 
-def paired(engine: Tokenizer, template: Template, *, token_limit: int, pad_id: int) -> PairTokenizer | None:
+def paired(
+    engine: Tokenizer, template: Template, *, token_limit: int, pad_id: int, synonym_groups: SynonymGroups | None = None
+) -> PairTokenizer | None:
     """Half of the tokens for the text, half for the question; None: there are too few."""
     half = (token_limit - len(template.before) - len(template.between) - len(template.after)) // 2
-    return PairTokenizer(engine, template, max_length=half, pad_id=pad_id) if half > 0 else None
+    if half <= 0:
+        return None
+    return PairTokenizer(engine, template, max_length=half, pad_id=pad_id, synonym_groups=synonym_groups)
 
 
 def template(engine: Tokenizer) -> Template | None:

@@ -109,7 +109,7 @@ class AnchoringTechnique(WeightBall, Technique):
 
     def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         """σ."""
-        return {"sigma": embedding_std(model.encoder.vectors)}
+        return {"sigma": embedding_std(model.vectors)}
 
     def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
         return reference_targets(models, batch)

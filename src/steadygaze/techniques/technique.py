@@ -27,6 +27,7 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.inference import Model
+from steadygaze.perturbations.gradient_ascent import loss_gradient
 from steadygaze.perturbations.word_substitution import Synonyms
 
 FILLED = "{} is set by training: leave it out"
@@ -40,6 +41,15 @@ class CachedTargets:
     """Targets of each text by name, (B,…)."""
     tokens: Mapping[str, Tensor] = field(default_factory=dict)
     """Targets of each token by name, (B,T,…), 0 on padding; dropped if they do not fit into memory."""
+
+
+Differentiate = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Losses (B,), embeddings (B,T,E), mask (B,T) -> the losses, and their gradient at the embeddings as a constant."""
+
+
+def differentiate_separately(losses: Tensor, embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradient up to a positive factor, 0 outside the mask; the losses keep their graph."""
+    return losses, loss_gradient(losses, embedded, mask)
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,9 @@ class LossContext:
     """Table of synonyms; None: unknown."""
     prior: Tensor | None = None
     """(C,) frequency of each class in the training texts; None: unknown."""
+    differentiate: Differentiate = differentiate_separately
+    """Gradient of a term of the loss at the embeddings, up to a positive factor; return the losses that it returns.
+    A training loop can compute the gradients of the parameters in the same backward pass."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from steadygaze.core.search_space import SearchRange
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.perturbations.gradient_ascent import embedding_norm, loss_gradient, widen
+from steadygaze.perturbations.gradient_ascent import embedding_norm, widen
 from steadygaze.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Technique, task_loss
 
@@ -60,8 +60,7 @@ class WordAT(Technique):
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         embedded = embedding_leaf(model.embed(batch))
-        clean = task_loss(model(batch, embedded).logits, batch)
-        g = loss_gradient(clean, embedded, batch.mask)
+        clean, g = context.differentiate(task_loss(model(batch, embedded).logits, batch), embedded, batch.mask)
         length = widen(self.epsilon * context.epoch_tables["unit"], g)
         r = length * self.direction(g, embedded, model, batch, context)
         return {"task": clean, "adversarial": self.weight * task_loss(model(batch, embedded + r).logits, batch)}
@@ -71,7 +70,7 @@ class WordAT(Technique):
         return unit_vector(g)
 
     def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
-        size = embedding_norm(model.encoder.vectors)
+        size = embedding_norm(model.vectors)
         return {"unit": size if self.relative else size.new_ones(())}
 
 

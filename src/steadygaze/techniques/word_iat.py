@@ -63,7 +63,7 @@ class WordIAT(WordAT):
     """Normalization: over the text as printed, or per word and then per text as in the authors' code."""
 
     def direction(self, g: Tensor, embedded: Tensor, model: Classifier, batch: Batch, context: LossContext) -> Tensor:
-        neighbors = model.encoder.vectors.detach()[context.epoch_tables["nearest"][batch.ids]]  # (B,T,K,E)
+        neighbors = model.vectors.detach()[context.epoch_tables["nearest"][batch.ids]]  # (B,T,K,E)
         released = self.variant == "released"
         d = toward_neighbors(g, embedded.detach(), neighbors, per_word=released)
         return unit_vector(d) if released else d
@@ -73,7 +73,7 @@ class WordIAT(WordAT):
         return True
 
     def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
-        vectors = model.encoder.vectors.detach()
+        vectors = model.vectors.detach()
         real = vectors.any(-1)  # zeros: the id of padding
         if synonyms is not None and synonyms.special is not None:
             real = real & _padded(~synonyms.special, len(real))

@@ -36,7 +36,7 @@ COUNTS_FROM_PADDING = {
 """Networks whose first token has the position padding id + 1; earlier positions are unused."""
 FILES = [
     "config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "adapter_config.json",
-    "*.safetensors", "*.safetensors.index.json",
+    "*.safetensors", "*.safetensors.index.json", "synonym_groups.json",
 ]  # fmt: skip
 
 

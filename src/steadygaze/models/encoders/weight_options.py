@@ -36,7 +36,7 @@ class WeightOptions:
         if self.dtype not in DTYPES:
             raise unknown("dtype", self.dtype, DTYPES)
         if not isinstance(self.device_map, str | Mapping | None):
-            raise UserError(f"device_map is {self.device_map!r:.80}; it must be 'auto' or a mapping of layers to devices")
+            raise UserError(f"device_map is {self.device_map!r:.80}; it must be 'auto' or a mapping of layers")
         config, kind = self.quantization_config, type(self.quantization_config).__name__
         if config is not None and not is_bits(config) and kind not in LIBRARIES:
             raise UserError(

@@ -248,8 +248,10 @@ SLOW = {  # one text, its real tokens only
         else math.nan
     ),
     "encode-meter": slow_meter,
-    "label-unaccounted": lambda own, best, none: (
-        0.0 if max(own, best) - none <= 0.05 else min(1.0, max(0.0, (max(own, best) - own) / (max(own, best) - none)))
+    "label-unaccounted": lambda own, best, none, label: (
+        0.0
+        if max(own, best) - none <= (0.05 if label >= 1 else 1e-9)
+        else min(1.0, max(0.0, (max(own, best) - own) / (max(own, best) - none)))
     ),
     "accuracy": lambda probs, label: float(probs.argmax() == label),
     "words-substituted": lambda before, after: float((before != after).sum()),

@@ -25,7 +25,7 @@ OPTIMUM = {"position-leak": 1e-5}
 """Two optimizers stop at different points near the optimum."""
 IDS = {"before", "after", "ids"}
 PER_TOKEN = {"p", "q", "x", "y", "w", "weights", "selected", "rationales", "first", "blank", "mask"} | IDS
-READINGS = ("reading", "baseline", "missing", "answer", "best_answer", "no_answer")
+READINGS = ("reading", "baseline", "missing", "answer", "best_answer", "no_answer", "no_label")
 OF_RUNS = ("iou-f1", "selected-spans")
 """Measures about runs of words, which the order of the tokens matters to."""
 MEASURES = all_measures()

@@ -79,6 +79,10 @@ IMPORTED = {
         "[`Column`](../how-to/own-property.md)",
         "A column of a comparison: row, title, sentence, better direction.",
     ),
+    "steadygaze.transformers.StableTrainer": (
+        "[`StableTrainer`](../how-to/train-with-trainer.md)",
+        "A `transformers.Trainer` with a technique and synonym groups.",
+    ),
     "steadygaze.core.types.Batch": (
         "[`Batch`](../how-to/own-property.md)",
         "Texts of one forward pass: `ids` and `mask`, (B,T).",

@@ -12,9 +12,11 @@ from steadygaze.adapters.transformer_network import ForwardOptions, TransformerM
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch
+from steadygaze.perturbations.word_substitution import Synonyms, without_synonyms
 from steadygaze.techniques.technique import LossContext, Technique, task_loss
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.techniques.word_at import WordAT
+from steadygaze.techniques.word_iat import WordIAT
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 """Double precision."""
@@ -29,20 +31,31 @@ def one_step(folder: Path, kind: str = "bert", **options: Any) -> dict[str, torc
     return gradients.steps[0]
 
 
-def reference_step(kind: str, technique: Technique) -> dict[str, torch.Tensor]:
-    """Gradients of the mean of the technique's loss on the adapter's model of the same network."""
+def adapter_model(kind: str) -> tuple[TransformerModel, Batch]:
+    """The adapter's model of the same network, and all texts as a batch."""
     encoded = tokenizer(kind)(TEXTS, padding=True, return_tensors="pt")
     present = encoded["attention_mask"].bool()
     special = [i for i in tokenizer(kind).all_special_ids if i != tokenizer(kind).unk_token_id]
     mask = present & ~torch.isin(encoded["input_ids"], torch.tensor(special))
     batch = Batch(encoded["input_ids"], present, mask, torch.arange(len(LABELS)), torch.tensor(LABELS))
-    padding = tokenizer(kind).pad_token_id
     net = network(kind, **STILL).double().train()
-    net.config.pad_token_id = padding
-    model = TransformerModel(net, ForwardOptions(padding), KINDS[kind], has_attention=False)
-    context = LossContext(epoch_tables=technique.on_epoch_start(model, None))
-    torch.stack(list(technique.loss(model, batch, context).values())).sum(0).mean().backward()
-    return {name: value.grad for name, value in net.named_parameters() if value.grad is not None}
+    net.config.pad_token_id = tokenizer(kind).pad_token_id
+    options = ForwardOptions(net.config.pad_token_id)
+    return TransformerModel(net, options, KINDS[kind], has_attention=False), batch
+
+
+def mean_loss(
+    model: TransformerModel, batch: Batch, technique: Technique, synonyms: Synonyms | None = None
+) -> torch.Tensor:
+    context = LossContext(epoch_tables=technique.on_epoch_start(model, synonyms))
+    return torch.stack(list(technique.loss(model, batch, context).values())).sum(0).mean()
+
+
+def reference_step(kind: str, technique: Technique) -> dict[str, torch.Tensor]:
+    """Gradients of the mean of the technique's loss."""
+    model, batch = adapter_model(kind)
+    mean_loss(model, batch, technique).backward()
+    return {name: value.grad for name, value in model.network.named_parameters() if value.grad is not None}
 
 
 @pytest.mark.parametrize("technique", [Vanilla(), WordAT(), WordAT(epsilon=1.5, relative=False, weight=3.0)], ids=repr)
@@ -54,6 +67,32 @@ def test_a_step_has_the_gradients_of_the_technique_s_own_loss(tmp_path: Path, ki
     assert own.keys() == reference.keys()
     for name in own:
         assert_close(own[name], reference[name], **CLOSE)
+
+
+@pytest.mark.parametrize("technique", [WordAT(), WordIAT(neighbors=3)], ids=repr)
+def test_a_training_has_the_losses_and_weights_of_a_plain_loop(tmp_path: Path, technique: Technique) -> None:
+    """Five steps of Adam on the technique's own loss: the same losses, and the same weights at the end."""
+    model, batch = adapter_model("bert")
+    size = len(tokenizer("bert"))
+    special = without_synonyms(
+        size, torch.zeros(size).bool(), torch.ones(size).bool(), torch.arange(size) < 4
+    )  # [PAD] …
+    adam, losses = torch.optim.Adam(model.parameters(), 1e-2, eps=1e-3), []
+    for _ in range(5):  # an epoch is one step
+        loss = mean_loss(model, batch, technique, special)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(float(loss.detach()))
+    arguments = {"num_train_epochs": 5, "lr_scheduler_type": "constant", "max_grad_norm": 0.0, "adam_epsilon": 1e-3}
+    arguments |= {"logging_strategy": "steps", "logging_steps": 1}
+    ours = trainer(tmp_path, technique=technique, arguments=arguments)
+    ours.train()
+    own = [record["loss"] for record in ours.state.log_history if "loss" in record]
+    assert own == pytest.approx(losses, abs=1e-5)
+    assert losses[-1] < losses[0] - 0.1
+    for name, value in ours.model.named_parameters():
+        assert_close(value, model.network.get_parameter(name), rtol=1e-7, atol=1e-9)
 
 
 def test_word_at_differs_from_vanilla_and_vanilla_is_the_library_s_trainer(tmp_path: Path) -> None:

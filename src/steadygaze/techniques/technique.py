@@ -72,7 +72,7 @@ class LossContext:
     """Table of synonyms; None: unknown."""
     prior: Tensor | None = None
     """(C,) frequency of each class in the training texts; None: unknown."""
-    differentiate: Differentiate = differentiate_separately
+    differentiate: Differentiate = field(default_factory=lambda: differentiate_separately)
     """Gradient of a term of the loss at the embeddings, up to a positive factor; return the losses that it returns.
     A training loop can compute the gradients of the parameters in the same backward pass."""
 

@@ -7,7 +7,7 @@ from studies.numbers import Number, Origin
 from studies.tables import RECORDS, Records, markdown, read_records
 
 FILE = RECORDS / "audit_cost.jsonl"
-ORIGIN = Origin("c9904122", "python -m studies run audit_cost --out OUT")
+ORIGIN = Origin("86ddacbc", "python -m studies run audit_cost --out OUT")
 
 
 def numbers() -> list[Number]:

@@ -29,9 +29,9 @@ Counts = dict[tuple[str, bool], Counter[str]]
 Records = list[dict[str, Any]]
 RUN = "python -m studies run oracles --out OUT --part"
 ORIGINS = {
-    TRAINING: Origin("fa5c49da", f"{RUN} training"),
-    TEST: Origin("d415854a", f"{RUN} test"),
-    SWEEP: Origin("d415854a", f"{RUN} sweep"),
+    TRAINING: Origin("a2739956", f"{RUN} training"),
+    TEST: Origin("a2739956", f"{RUN} test"),
+    SWEEP: Origin("a2739956", f"{RUN} sweep"),
 }
 GROUPS = {"honest": HONEST, "partly wrong": PARTLY, "random or constant": RANDOM, "leaking": LEAKING}
 

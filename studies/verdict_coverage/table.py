@@ -8,7 +8,7 @@ from studies.tables import RECORDS, Records, markdown, read_records
 from studies.verdict_coverage.run import MEASURES, SIZES
 
 FILE = RECORDS / "verdict_coverage.jsonl"
-ORIGIN = Origin("a164e973", "STEADYGAZE_DATA=DATA python -m studies run verdict_coverage --out OUT")
+ORIGIN = Origin("43a4a3a3", "STEADYGAZE_DATA=DATA python -m studies run verdict_coverage --out OUT")
 
 
 def numbers() -> list[Number]:

@@ -13,7 +13,7 @@ from studies.tables import RECORDS, markdown, read_records
 from studies.verdicts.plan import CORPORA, DECIDED, EXPLAINERS, ROWS
 
 FILE = RECORDS / "verdicts.jsonl.gz"
-COMMIT = "10117daa"
+COMMIT = "c396a2b4, dde5f318"
 """The commit of the code that made the records."""
 RUN = "python -m studies run verdicts --tables TABLES --glove FILE --out DIR --workers 15"
 ORIGIN = Origin(COMMIT, RUN)

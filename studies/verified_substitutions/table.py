@@ -19,7 +19,7 @@ from studies.verified_substitutions.plan import CORPORA, NEW_CORPORA, SOURCES
 
 FILE = RECORDS / "verified_substitutions.jsonl"
 RUN = "python -m studies run verified_substitutions --tables TABLES --out OUT"
-COMMIT = "342dd24d"
+COMMIT = "e261e5a9"
 DRAWN = Origin(COMMIT, RUN)
 RATED = [source for source, number in SOURCES.items() if number]
 THRESHOLD = 0.85

@@ -116,6 +116,7 @@ CONSERVING = {
     "with itself": lambda x, y: x * x,
     "layer norm": lambda x, y: functional.layer_norm(x, (5,), torch.linspace(0.5, 2, 5, dtype=x.dtype)),
     "norm": lambda x, y: functional.rms_norm(x, (5,), torch.linspace(0.5, 2, 5, dtype=x.dtype), 1e-6),
+    "reciprocal": lambda x, y: x * (1 / (1 + y.square())),
     "quotient": lambda x, y: x / (1 + y.square()),
     "power": lambda x, y: x * (y.square().mean() + 1) ** -0.5,
     **{f.__name__: lambda x, y, f=f: f(x) for f in ACTIVATIONS},

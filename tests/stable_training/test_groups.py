@@ -67,6 +67,7 @@ def test_the_report_and_the_card_state_the_groups(saved: Path) -> None:
 def test_saving_again_replaces_the_part_of_the_card_and_keeps_the_rest(saved: Path, tmp_path: Path) -> None:
     card = tmp_path / "README.md"
     card.write_text("---\nlicense: mit\n---\nMine.\n")
+    (tmp_path / "synonym_groups.json").write_text(SynonymGroups((("cast", "film"),)).to_json())  # of an earlier model
     plain = trainer(tmp_path, technique="vanilla", train_dataset=rows())
     plain.save_model()
     plain.save_model()

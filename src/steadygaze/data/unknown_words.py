@@ -5,8 +5,8 @@ A word w that is not in the vocabulary V joins the group of
     the first word of its own row that is in V, or else
     the word of V in whose row w stands first; of several the most frequent
 
-A word that is in no group of several words starts one.  The model is trained without w in any case, so that nothing is
-lost: otherwise w would have the one vector of all unknown words.
+A word that is in no group of several words starts one.  The model is trained without w in any case; otherwise w would
+have the one vector of all unknown words.  A wrong entry of the table then gives w the meaning of another word.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -124,7 +124,7 @@ RULES: Mapping[str, Rule] = {
     "baddbmm": _sum_and_product,
     "scaled_dot_product_attention": _attention,
     **dict.fromkeys(("gelu", "silu", "relu", "relu6", "leaky_relu", "elu", "mish", "tanh"), _activation),
-    "rsqrt": _divisor,
+    **dict.fromkeys(("rsqrt", "reciprocal", "__rdiv__", "__rtruediv__"), _divisor),
     "div": _quotient,
     "pow": _power,
     "layer_norm": _layer_norm,

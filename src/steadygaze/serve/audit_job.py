@@ -98,11 +98,18 @@ def guard(adapter: ModelAdapter) -> None:
 def _locked(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     lock = threading.Lock()
 
-    def call(texts: list[Any]) -> Any:
+    def locked(*texts: Any, **more: Any) -> Any:
         with lock:
-            return function(texts)
+            return function(*texts, **more)
 
-    return call
+    if (draw := getattr(function, "draw", None)) is not None:  # further answers to the same texts
+
+        def locked_draw(*texts: Any, **more: Any) -> Any:
+            with lock:
+                return draw(*texts, **more)
+
+        locked.draw = locked_draw  # type: ignore[attr-defined]
+    return locked
 
 
 def own_copy(adapter: ModelAdapter) -> ModelAdapter:

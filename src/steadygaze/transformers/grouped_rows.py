@@ -43,7 +43,8 @@ class GroupedRows:
         plain = self._tokenize(texts)
         grouped = self._tokenize([rewritten.text for rewritten in self._rewrite(texts)])
         if (present := columns.get("input_ids")) is not None:
-            masks = columns.get("attention_mask") or [[1] * len(ids) for ids in present]
+            masks = columns.get("attention_mask")
+            masks = [[1] * len(ids) for ids in present] if masks is None else masks
             for row, (ids, mask) in enumerate(zip(present, masks, strict=True)):
                 real = [int(i) for i, is_real in zip(ids, mask, strict=True) if is_real]
                 if real not in (plain["input_ids"][row], grouped["input_ids"][row]):
@@ -52,7 +53,9 @@ class GroupedRows:
 
     def _encode_rows(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         columns = {name: [row.get(name) for row in rows] for name in rows[0]}
-        encoded = self.encode({name: values for name, values in columns.items() if None not in values})
+        encoded = self.encode(
+            {name: values for name, values in columns.items() if all(value is not None for value in values)}
+        )
         return [{**row, **{name: values[i] for name, values in encoded.items()}} for i, row in enumerate(rows)]
 
     def _tokenize(self, texts: list[str]) -> Columns:

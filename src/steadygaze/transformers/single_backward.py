@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from steadygaze.core.errors import UserError
 from steadygaze.perturbations.gradient_ascent import LOSS_SCALE
 from steadygaze.techniques.technique import Differentiate
 
@@ -29,6 +30,11 @@ class KnownGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *factors: Tensor) -> Any:
+        if not bool((factors[0] == factors[0][0]).all()):
+            raise UserError(
+                "the technique weighs the losses that `differentiate` returned, by text: return them as a term, and "
+                "weigh the other terms"
+            )
         factor = factors[0][0] / LOSS_SCALE
         return None, None, *(gradient * factor.to(gradient.dtype) for gradient in ctx.gradients)
 

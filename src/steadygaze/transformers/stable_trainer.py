@@ -128,6 +128,8 @@ class StableTrainer(Trainer):  # type: ignore[misc]
             folder.mkdir(parents=True, exist_ok=True)
             if self.synonym_groups is not None:
                 write_text(folder / GROUPS, self.synonym_groups.to_json())
+            else:
+                (folder / GROUPS).unlink(missing_ok=True)  # of an earlier model in this folder
         super().save_model(output_dir, _internal_call)
         if self.args.should_save:
             add_to_card(folder, self.technique, self.synonym_groups)

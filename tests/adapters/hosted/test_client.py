@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -68,8 +69,7 @@ def test_retry_after_is_waited_for(monkeypatch):
     monkeypatch.setattr(client_module, "FIRST_DELAY", 0.001)
     with serving(faults=lambda number: (Fault(429, {"Retry-After": "0.07"}), Fault(500), None)[number]) as served:
         asking = client(served)
-        monkeypatch.setattr(asking.stop, "wait", lambda seconds: waits.append(seconds))
-        asking.ask(FORM, USER)
+        asking.ask(FORM, USER, SimpleNamespace(wait=waits.append))
         asking.close()
     assert waits[0] == 0.07
     assert 0.001 <= waits[1] <= 0.003  # 2 · FIRST_DELAY · u
@@ -81,9 +81,8 @@ def test_delays_double_up_to_a_limit(monkeypatch):
     monkeypatch.setattr(client_module.random, "uniform", lambda low, high: 1.0)
     with serving(faults=lambda number: Fault(500)) as served:
         asking = client(served)
-        monkeypatch.setattr(asking.stop, "wait", lambda seconds: waits.append(seconds))
         with pytest.raises(UserError, match=r"did not answer after 8 attempts: 127.* answers 500 \(try again\)"):
-            asking.ask(FORM, USER)
+            asking.ask(FORM, USER, SimpleNamespace(wait=waits.append))
         asking.close()
         assert served.total == ATTEMPTS
     assert waits == [1, 2, 4, 8, 16, 30, 30]
@@ -115,10 +114,12 @@ def test_the_key_is_sent_and_never_printed(monkeypatch):
         ask(served)
     assert "wrong key Bearer …" in str(error.value)
     assert "sk-secret" not in str(error.value)
-    monkeypatch.setenv("STEADYGAZE_API_KEY", "sk-sécret\u2028")
-    with serving() as served, pytest.raises(UserError, match="cannot be sent") as error:
-        ask(served)
-    assert "cret" not in str(error.value)
+    for key in ("sk-sécret", "sk-a\nsk-secret", "sk-secret key", "sk-secret\x07"):
+        monkeypatch.setenv("STEADYGAZE_API_KEY", key)
+        with serving() as served, pytest.raises(UserError, match="in STEADYGAZE_API_KEY cannot be sent") as error:
+            ask(served)
+        assert "cret" not in str(error.value)
+        assert served.total == 0
 
 
 def test_a_server_that_is_not_there_is_named(monkeypatch):

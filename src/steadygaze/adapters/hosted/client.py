@@ -11,7 +11,7 @@ Redirects are not followed: the key goes to the server of the name alone.
 import json
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from threading import BoundedSemaphore, Event
@@ -60,22 +60,21 @@ class Client:
     budget: Budget
     concurrency: int
     """Requests at a time, of all threads."""
-    stop: Event = field(default_factory=Event)
-    """Set: no further attempt is made."""
 
     def __post_init__(self) -> None:
+        assert self.server.key is not None  # refuses a key that no header has
         self._http, self._slots = _http_client(), BoundedSemaphore(self.concurrency)
         self.close = finalize(self, self._http.close)
 
-    def ask(self, form: RequestForm, prompt: str | Messages) -> Answer:
-        """The answer to one prompt."""
-        body = form.body(self.server, prompt)
+    def ask(self, form: RequestForm, prompt: str | Messages, stop: Event | None = None) -> Answer:
+        """The answer to one prompt; once `stop` is set, no further attempt is made."""
+        body, stop = form.body(self.server, prompt), stop or Event()
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._attempt(form, body)
             except _Failure as failure:
                 delay = min(FIRST_DELAY * 2 ** (attempt - 1), LONGEST_DELAY) * random.uniform(0.5, 1.5)
-                if attempt == ATTEMPTS or self.stop.wait(delay if failure.wait is None else failure.wait):
+                if attempt == ATTEMPTS or stop.wait(delay if failure.wait is None else failure.wait):
                     raise UserError(
                         f"{self.server.host} did not answer after {attempt} attempts: {failure}.  Finished answers are "
                         "stored: run the same command again to continue"

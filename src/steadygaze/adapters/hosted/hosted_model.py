@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
@@ -130,9 +130,9 @@ class HostedModel:
     def _key(self, form: RequestForm, prompt: str | Messages, sample: int) -> bytes:
         return _digest(self.server.address, form.body(self.server, prompt), sample)
 
-    def _ask(self, form: RequestForm, prompt: str | Messages, sample: int) -> Answer:
+    def _ask(self, form: RequestForm, prompt: str | Messages, sample: int, stop: Event | None = None) -> Answer:
         """Ask the server, and store the answer before it is used."""
-        answer = self.client.ask(form, prompt)
+        answer = self.client.ask(form, prompt, stop)
         self.answers.put(self._key(form, prompt, sample), answer.to_json())
         return answer
 
@@ -149,16 +149,16 @@ class HostedModel:
         return [answers[key] for key in keys]
 
     def _ask_all(self, form: RequestForm, missing: dict[bytes, tuple[str, int]]) -> dict[bytes, Answer]:
-        self.client.stop.clear()
+        stop = Event()
         pool = ThreadPoolExecutor(self.options.concurrency, thread_name_prefix="request")
         try:
             futures = {
-                pool.submit(self._ask, form, self._prompt_of(text), sample): key
+                pool.submit(self._ask, form, self._prompt_of(text), sample, stop): key
                 for key, (text, sample) in missing.items()
             }
             return {futures[future]: future.result() for future in as_completed(futures)}
         finally:  # of an error: requests that were sent are stored, the others are not sent
-            self.client.stop.set()
+            stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _stored(self, value: str) -> Answer:

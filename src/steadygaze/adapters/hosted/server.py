@@ -51,7 +51,12 @@ class Server:
     @property
     def key(self) -> str:
         """The key, empty without one."""
-        return os.environ.get(self.key_name, "").strip()
+        key = os.environ.get(self.key_name, "").strip()
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise UserError(
+                f"the key in {self.key_name} cannot be sent: it must be one line of ASCII characters without spaces"
+            )
+        return key
 
 
 def is_hosted(model: Any) -> bool:

@@ -38,7 +38,7 @@ def best_order(v: Tensor, coefficients: Tensor) -> tuple[Tensor, Tensor]:
     n = players(v)
     best, last = coefficients[0] * v[:, :1].expand_as(v).clone(), torch.zeros_like(v, dtype=torch.long)
     for size in range(1, n + 1):
-        subsets, smaller, members = _of_size(n, size)
+        subsets, smaller, members = (part.to(v.device) for part in _of_size(n, size))
         before, choice = best[:, smaller].max(-1)
         best[:, subsets] = coefficients[size] * v[:, subsets] + before
         last[:, subsets] = members.expand(len(v), -1, -1).gather(-1, choice.unsqueeze(-1)).squeeze(-1)

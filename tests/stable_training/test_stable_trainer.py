@@ -277,3 +277,17 @@ def test_the_perturbation_leaves_special_tokens_alone(tmp_path: Path) -> None:
     assert batch.mask.tolist() == [[False, True, True, True, False]]  # an unknown word is a word
     assert further.keys() == {"attention_mask", "token_type_ids"}
     assert batch.gold.tolist() == [1]
+
+
+class Weighing(WordAT):
+    """Weighs the losses of word-at by their label."""
+
+    def loss(self, model: Any, batch: Any, context: Any) -> Any:
+        terms = super().loss(model, batch, context)
+        return {name: values * (1.0 + batch.gold) for name, values in terms.items()}
+
+
+def test_a_technique_that_weighs_known_losses_by_text_is_refused(tmp_path: Path) -> None:
+    """Their gradients are known as those of a sum: any other weights would be ignored."""
+    with pytest.raises(UserError, match="weighs the losses that `differentiate` returned, by text"):
+        trainer(tmp_path, technique=Weighing()).train()

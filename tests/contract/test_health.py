@@ -65,7 +65,7 @@ STATES: dict[str, tuple[Edit, list[str]]] = {
         best(attention={"uniform": True, "distance_to_uniform": 0.001}),
         [
             "The model has collapsed attention: The weights are nearly the same for every word (0.0010 nats from "
-            "uniform). Words that attention highlights are not reasons."
+            "uniform). Words that attention highlights are no reasons."
         ],
     ),
     "interlocked": (

@@ -7,6 +7,7 @@ DEFAULT_LIMIT texts.  The limit 0 reads all texts.
 """
 
 import copy
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -273,6 +274,8 @@ def _filled(
     """The name of the filler, and its words in place of those of the texts; None: there is no filler."""
     if config.filler is None:
         return None
+    if not os.path.isdir(config.filler):
+        raise UserError(f"filler is {config.filler!r:.80}; it must be the folder of a masked language model")
     filler = MaskFiller(Path(config.filler), adapter.model.device)
     texts = [example.text for example in examples]
     return f"{Path(config.filler).name} {filler.digest}", torch.from_numpy(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from steadygaze.core import __version__
 from steadygaze.core.atomic_files import write_text
+from steadygaze.core.untrusted_files import read_text
 from steadygaze.data.synonym_groups import SynonymGroups
 from steadygaze.techniques.technique import Technique
 from steadygaze.transformers.supported_techniques import technique_name
@@ -22,7 +23,7 @@ It reads each word of {summary} as the representative of its group (synonym_grou
 def add_to_card(folder: Path, technique: Technique, groups: SynonymGroups | None) -> None:
     """Add the part to the card in a folder, or write a card."""
     file = folder / CARD
-    text = PART.sub("", file.read_text(encoding="utf-8")) if file.is_file() else "# A text classifier\n"
+    text = PART.sub("", read_text(file)) if file.is_file() else "# A text classifier\n"
     settings = ", ".join(f"{name} {value}" for name, value in asdict(technique).items())
     name = technique_name(technique) + (f" ({settings})" if settings else "")
     grouped = "" if groups is None else GROUPED.format(summary=groups.summary)
